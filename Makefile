@@ -1,0 +1,40 @@
+# Everything a person or CI does with the project. Needs Python 3.11+ and pip, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up check test test-system bench clean
+
+help: ## this list
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "lorapick needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "setting up $(VENV) (first time: about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+setup: $(STAMP) ## make the virtual environment
+
+up: setup ## the main job: Envoy, the picker, eight emulated pods, a sample of traffic
+	@$(BIN)/lorapick up $(ARGS)
+
+check: setup ## format, lint, import layers, types
+	@echo "ruff";         $(BIN)/ruff format --check . && $(BIN)/ruff check .
+	@echo "import-linter"; $(BIN)/lint-imports
+	@echo "mypy";         $(BIN)/mypy
+
+test: setup ## all tests that need only pip packages
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-system: setup ## tests with Debian packages (root)
+	@$(BIN)/python -m pytest -m system $(ARGS); code=$$?; test $$code -eq 5 && echo "no system tests yet" && exit 0; exit $$code
+
+bench: setup ## benchmarks, one after the other; results go to docs/benchmarks.md
+	@$(BIN)/python -m bench.run $(ARGS)
+
+clean: ## remove the environment and run files
+	@rm -rf $(VENV) run .pytest_cache .mypy_cache .ruff_cache .hypothesis

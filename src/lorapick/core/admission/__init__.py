@@ -1,0 +1,1 @@
+"""Who waits at the picker, for how long, and who is refused."""

@@ -1,0 +1,1 @@
+"""Retention, suggestions and the guard that disposes of them."""

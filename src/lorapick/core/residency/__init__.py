@@ -1,0 +1,1 @@
+"""What is where on each pod, since when, and how we know."""

@@ -1,0 +1,59 @@
+"""What the transports ask of the picker, as a protocol, so that each side is tested without the other."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from lorapick.model.effects import Dispatch, Reject
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.units import RequestId, Seconds, Tokens
+
+
+class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of `GET /v1/models`: the union over pods, each name once."""
+
+    id: str
+    parent: str | None = None
+    """Base model of an adapter; None for a base model itself."""
+    root: str | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Token counts of one answer; None: nobody counted."""
+
+    prompt_tokens: Tokens | None = None
+    cached_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+
+
+class Picker(Protocol):
+    """The picker as its transports see it. All methods but `decide` return at once and never raise."""
+
+    async def decide(self, request: Request) -> Dispatch | Reject:
+        """Choose a pod; may wait while the request is held. Cancelling it abandons the request (counted)."""
+        ...
+
+    def dispatched(self, request_id: RequestId, address: str) -> None:
+        """Say which endpoint really serves a request (a fallback may have)."""
+        ...
+
+    def response_started(self, request_id: RequestId, status: int) -> None:
+        """Say that response headers came."""
+        ...
+
+    def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
+        """Say that a dispatched request left; exactly once for each Dispatch that `decide` returned."""
+        ...
+
+    def models(self) -> Sequence[ModelCard]:
+        """Models and adapters that some ready pod serves."""
+        ...
+
+    def any_endpoint(self) -> str | None:
+        """Address of some ready pod, for requests that name no model (`GET` pass-through); None: none is ready."""
+        ...
+
+    def now(self) -> Seconds:
+        """The driver's clock."""
+        ...

@@ -1,0 +1,101 @@
+"""Everything a decision can ask for, in the imperative. Drivers perform these; those that take time come back as events."""
+
+import msgspec
+
+from lorapick.model.picks import Pick
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Target
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of all effects; `cause` is the id of the event that led to it."""
+
+    cause: int
+
+
+class Dispatch(Effect, frozen=True, kw_only=True):
+    """Send the request to `target`; on connect failure to the fallbacks in order."""
+
+    request_id: RequestId
+    target: Target
+    fallbacks: tuple[Target, ...]
+    pick: Pick
+    model: str | None = None
+    """The name to ask the pod for, when it differs from what the client wrote (alias); None: unchanged."""
+    decode: Target | None = None
+    """Decode pod of a disaggregated request; None: not disaggregated."""
+
+
+class Hold(Effect, frozen=True, kw_only=True):
+    """Keep the request; a later Dispatch or Reject of the same id ends it, at the latest at `until`."""
+
+    request_id: RequestId
+    until: Seconds
+    reason: Reason
+    pick: Pick
+
+
+class Reject(Effect, frozen=True, kw_only=True):
+    """Answer the client ourselves."""
+
+    request_id: RequestId
+    status: int
+    reason: Reason
+    message: str
+    retry_after: Seconds | None = None
+    pick: Pick | None = None
+
+
+class Load(Effect, frozen=True, kw_only=True):
+    """Bring adapters into GPU slots of a pod. From the guard only."""
+
+    pod: PodName
+    adapters: tuple[AdapterName, ...]
+    why: str
+
+
+class Unload(Effect, frozen=True, kw_only=True):
+    """Withdraw an adapter from a pod. From the guard only."""
+
+    pod: PodName
+    adapter: AdapterName
+    why: str
+
+
+class Register(Effect, frozen=True, kw_only=True):
+    """Make an adapter's name known to a pod. From the guard only."""
+
+    pod: PodName
+    adapter: AdapterName
+
+
+class Touch(Effect, frozen=True, kw_only=True):
+    """Use an adapter with one token, so that the engine's LRU keeps it. From the guard only."""
+
+    pod: PodName
+    adapter: AdapterName
+
+
+class Raise(Effect, frozen=True, kw_only=True):
+    """An alert begins."""
+
+    alert: str
+    facts: dict[str, str | float]
+
+
+class Clear(Effect, frozen=True, kw_only=True):
+    """An alert ends."""
+
+    alert: str
+    facts: dict[str, str | float]
+
+
+class Note(Effect, frozen=True, kw_only=True):
+    """What a log line would have said; drivers print it."""
+
+    kind: str
+    facts: dict[str, str | float]
+
+
+AnyEffect = Dispatch | Hold | Reject | Load | Unload | Register | Touch | Raise | Clear | Note

@@ -1,0 +1,275 @@
+"""Everything that can happen, in the past tense. State changes only when one of these is applied.
+
+Each event carries `t` (seconds on the driver's monotonic clock) and `id` (a per-run counter of the driver).
+The event log is one JSON object per line, tagged by `type` (see docs/interfaces.md).
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from lorapick.model.adapters import Adapter, PinSpec
+from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import Settings
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, BlockId, Bytes, PodName, Ratio, RequestId, Seconds, Tokens
+
+
+class By(StrEnum):
+    """Who caused a load or an eviction."""
+
+    CONTROLLER = "controller"
+    ENGINE = "engine"
+    INFERRED = "inferred"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of all events."""
+
+    t: Seconds
+    id: int
+
+
+class PodAppeared(Event, frozen=True, kw_only=True):
+    """Discovery found a pod."""
+
+    pod: Pod
+
+
+class PodChanged(Event, frozen=True, kw_only=True):
+    """Discovery says something new of a known pod; same name."""
+
+    pod: Pod
+
+
+class PodDraining(Event, frozen=True, kw_only=True):
+    """The pod takes no new requests and ends those it has."""
+
+    pod: PodName
+
+
+class PodGone(Event, frozen=True, kw_only=True):
+    """Discovery no longer lists the pod."""
+
+    pod: PodName
+
+
+class PodReported(Event, frozen=True, kw_only=True):
+    """One scrape succeeded."""
+
+    pod: PodName
+    report: PodReport
+    since: Seconds | None = None
+    """When the scrape was sent; dispatches after it may not be in the report. None: at `t`."""
+
+
+class PodSilent(Event, frozen=True, kw_only=True):
+    """One scrape failed."""
+
+    pod: PodName
+    why: SilentWhy
+    detail: str = ""
+
+
+class RequestArrived(Event, frozen=True, kw_only=True):
+    """A request wants a pod. Answered by exactly one of Dispatch, Hold (then Dispatch or Reject later), Reject."""
+
+    request: Request
+
+
+class RequestDispatched(Event, frozen=True, kw_only=True):
+    """Confirms who serves the request; another pod than picked means a fallback served."""
+
+    request_id: RequestId
+    pod: PodName
+
+
+class ResponseStarted(Event, frozen=True, kw_only=True):
+    """Response headers came from the pod."""
+
+    request_id: RequestId
+    status: int
+
+
+class RequestEnded(Event, frozen=True, kw_only=True):
+    """The request left, in whatever way. Token counts are None unless bodies are observed."""
+
+    request_id: RequestId
+    outcome: Outcome
+    status: int | None = None
+    prompt_tokens: Tokens | None = None
+    cached_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
+
+
+class LoadStarted(Event, frozen=True, kw_only=True):
+    """A pod began to bring adapters into GPU slots."""
+
+    pod: PodName
+    adapters: tuple[AdapterName, ...]
+    by: By
+    tier_from: Tier | None = None
+
+
+class LoadSucceeded(Event, frozen=True, kw_only=True):
+    """A load ended well."""
+
+    pod: PodName
+    adapter: AdapterName
+    by: By
+    seconds: Seconds | None = None
+    size: Bytes | None = None
+
+
+class LoadFailed(Event, frozen=True, kw_only=True):
+    """A load ended badly."""
+
+    pod: PodName
+    adapter: AdapterName
+    by: By
+    why: str
+
+
+class Evicted(Event, frozen=True, kw_only=True):
+    """The engine said that an adapter left a level; `tier` is where it is now."""
+
+    pod: PodName
+    adapter: AdapterName
+    tier: Tier
+    by: By = By.ENGINE
+
+
+class Unloaded(Event, frozen=True, kw_only=True):
+    """An unload that we asked for was agreed to. On vLLM this frees nothing."""
+
+    pod: PodName
+    adapter: AdapterName
+
+
+class PeerReported(Event, frozen=True, kw_only=True):
+    """Marks of another picker of the same fleet."""
+
+    peer: str
+    loads: dict[PodName, tuple[AdapterName, ...]] = {}
+    in_flight: dict[PodName, int] = {}
+    pins: dict[AdapterName, PinSpec] = {}
+
+
+class PlacementComputed(Event, frozen=True, kw_only=True):
+    """A solver's answer: which pods should hold each adapter."""
+
+    plan: dict[AdapterName, tuple[PodName, ...]]
+    version: int
+
+
+class KvStored(Event, frozen=True, kw_only=True):
+    """A pod stored KV blocks of one adapter (None: the base model)."""
+
+    pod: PodName
+    adapter: AdapterName | None
+    blocks: tuple[BlockId, ...]
+
+
+class KvRemoved(Event, frozen=True, kw_only=True):
+    """A pod dropped KV blocks."""
+
+    pod: PodName
+    blocks: tuple[BlockId, ...]
+
+
+class KvCleared(Event, frozen=True, kw_only=True):
+    """A pod dropped its whole prefix cache."""
+
+    pod: PodName
+
+
+class TriggerFired(Event, frozen=True, kw_only=True):
+    """A named event from outside, such as `document.uploaded` or `tenant.login`."""
+
+    name: str
+    attributes: dict[str, str] = {}
+
+
+class PinSet(Event, frozen=True, kw_only=True):
+    """The operator wants an adapter resident."""
+
+    adapter: AdapterName
+    pin: PinSpec
+
+
+class PinCleared(Event, frozen=True, kw_only=True):
+    """The operator no longer insists."""
+
+    adapter: AdapterName
+
+
+class AdapterDeclared(Event, frozen=True, kw_only=True):
+    """The operator named an adapter."""
+
+    adapter: Adapter
+
+
+class AdapterChanged(Event, frozen=True, kw_only=True):
+    """The operator changed what is known of an adapter; same name."""
+
+    adapter: Adapter
+
+
+class AdapterRetired(Event, frozen=True, kw_only=True):
+    """The operator withdrew an adapter."""
+
+    adapter: AdapterName
+
+
+class ConfigChanged(Event, frozen=True, kw_only=True):
+    """New settings are in force."""
+
+    settings: Settings
+
+
+class Ticked(Event, frozen=True, kw_only=True):
+    """The controller's clock. Holds whose time is up end here."""
+
+    wall: Seconds | None = None
+    """Unix time; None in simulations that need none."""
+
+
+class GpuReported(Event, frozen=True, kw_only=True):
+    """A DCGM exporter named a pod's GPU utilisation."""
+
+    pod: PodName
+    utilization: Ratio
+
+
+AnyEvent = (
+    PodAppeared
+    | PodChanged
+    | PodDraining
+    | PodGone
+    | PodReported
+    | PodSilent
+    | RequestArrived
+    | RequestDispatched
+    | ResponseStarted
+    | RequestEnded
+    | LoadStarted
+    | LoadSucceeded
+    | LoadFailed
+    | Evicted
+    | Unloaded
+    | PeerReported
+    | PlacementComputed
+    | KvStored
+    | KvRemoved
+    | KvCleared
+    | TriggerFired
+    | PinSet
+    | PinCleared
+    | AdapterDeclared
+    | AdapterChanged
+    | AdapterRetired
+    | ConfigChanged
+    | Ticked
+    | GpuReported
+)

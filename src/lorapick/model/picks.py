@@ -1,0 +1,86 @@
+"""Decisions and their explanations as values."""
+
+import msgspec
+
+from lorapick.model.pods import GpuSource
+from lorapick.model.reasons import Reason
+from lorapick.model.tiers import Source, Tier
+from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """The four weighted terms of [R2.2], before weights, for one pod. NaN never leaves the core: unknown is None."""
+
+    adapter: float
+    kv: Ratio
+    queue: Ratio
+    gpu: Ratio | None
+
+
+class Pick(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision. `pod` is None when every pod was vetoed; then `reason` says what the request gets."""
+
+    request_id: RequestId
+    adapter: AdapterName | None
+    """None: the base model."""
+    pod: PodName | None
+    score: float | None
+    tier: Tier | None
+    """Tier of the adapter on the winner as believed at the decision; None for the base model."""
+    fallbacks: tuple[PodName, ...] = ()
+    reason: Reason | None = None
+    follows: PodName | None = None
+    """The pod whose load this request waits for, when the answer is to hold it."""
+    policy: str = "weighted"
+    version: int = 0
+    """State version the decision was taken on."""
+    degraded: bool = False
+    """Taken among pods with stale reports, because there was no other, or after a scoring error."""
+
+
+class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod's part in a decision, rebuilt on demand."""
+
+    pod: PodName
+    won: bool
+    reason: Reason | None
+    """What cost it the request; None for the winner."""
+    score: float | None
+    """None when a filter removed it before scoring."""
+    terms: Terms | None
+    tier: Tier | None
+    source: Source | None
+    queue_depth: float | None
+    max_queue: int
+    gpu_source: GpuSource
+    pinned: bool = False
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision with every pod's part in it, winner first, then by score, then by name."""
+
+    request_id: RequestId
+    t: Seconds
+    model: str
+    adapter: AdapterName | None
+    policy: str
+    weights: dict[str, float]
+    outcome: str
+    """`dispatched`, `held` or `rejected`."""
+    reason: Reason | None
+    verdicts: tuple[PodVerdict, ...]
+    fallbacks: tuple[PodName, ...] = ()
+    degraded: bool = False
+
+
+class Belief(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the residency table, for people and the admin API."""
+
+    pod: PodName
+    adapter: AdapterName
+    tier: Tier
+    since: Seconds
+    source: Source
+    in_flight: int = 0
+    pinned: bool = False
+    last_evidence: Seconds | None = None

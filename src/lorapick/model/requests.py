@@ -1,0 +1,50 @@
+"""A request as the picker sees it, and how one ends."""
+
+from enum import StrEnum
+
+import msgspec
+
+from lorapick.model.units import BlockId, Bytes, PodName, RequestId, Seconds, Tokens
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision may know of a request. Texts never enter the core: prompts come as block ids."""
+
+    id: RequestId
+    model: str
+    """The name the client asked for: an adapter, an alias or a base model."""
+    prompt_bytes: Bytes | None = None
+    prompt_tokens: Tokens | None = None
+    """None unless someone counted them."""
+    blocks: tuple[BlockId, ...] = ()
+    """Chained prefix blocks, first block first."""
+    max_tokens: Tokens | None = None
+    stream: bool = False
+    priority: int = 0
+    fairness_id: str | None = None
+    tenant: str | None = None
+    session: str | None = None
+    """Session key (header or the body's `user`): among equal holders the same pod as last time."""
+    deadline: Seconds | None = None
+    """On the driver's clock; None: only the configured wait bound."""
+    subset: tuple[str, ...] | None = None
+    """Addresses the gateway allows (`ip` or `ip:port`); None: all. Empty: none."""
+    selector: dict[str, str] = {}
+    """Pod labels this request needs."""
+    traceparent: str | None = None
+
+
+class Outcome(StrEnum):
+    """How a request left us; these and in flight add up to arrivals."""
+
+    SERVED = "served"
+    FAILED = "failed"
+    REJECTED = "rejected"
+    ABANDONED = "abandoned"
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one request went or may go."""
+
+    pod: PodName
+    address: str

@@ -1,0 +1,178 @@
+"""The configuration as a value, after parsing and checking (see `wire.config` for the file).
+
+Defaults here are the documented ones. Durations are seconds, sizes bytes, shares in [0, 1].
+"""
+
+import msgspec
+
+from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
+from lorapick.model.pods import Pod, PodLimits
+from lorapick.model.tiers import Tier
+from lorapick.model.units import Bytes, Ratio, Seconds
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """Weights of [R2.2]."""
+
+    adapter: float = 0.50
+    kv: float = 0.20
+    queue: float = 0.15
+    gpu: float = 0.15
+
+
+class Affinity(msgspec.Struct, frozen=True, kw_only=True):
+    """Value of each tier [R2.3]."""
+
+    gpu_serving: float = 1.0
+    gpu_idle: float = 0.8
+    loading: float = 0.9
+    cpu: float = 0.4
+    disk_free_slot: float = 0.3
+    disk_must_evict: float = 0.0
+    pinned_bonus: float = 0.05
+
+    def of(self, tier: Tier, *, free_slot: bool, pinned: bool = False) -> float:
+        """Affinity of one (adapter, pod); may exceed 1 when pinned. Unregistered counts as must-evict."""
+        value = {
+            Tier.GPU_SERVING: self.gpu_serving,
+            Tier.GPU_IDLE: self.gpu_idle,
+            Tier.LOADING: self.loading,
+            Tier.CPU: self.cpu,
+        }.get(tier)
+        if value is None:
+            value = self.disk_free_slot if free_slot else self.disk_must_evict
+        return value + self.pinned_bonus if pinned else value
+
+
+class PickingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pod is chosen."""
+
+    policy: str = "weighted"
+    weights: Weights = Weights()
+    affinity: Affinity = Affinity()
+    fallbacks: int = 2
+    """Endpoints named after the winner, for Envoy's retries on connect failure."""
+    prefix_blocks_per_pod: int = 31_250
+    """LRU bound of the approximate prefix index; a pod's own cache size replaces it once reported."""
+
+
+class LoadTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that a load is expected to take by the tier it comes from, until measured.
+
+    Source: calibration in the documentation (Llama-class 7-8B, rank 16): activation 8 ms, page-cache disk 60 ms,
+    plus the article's warm-up of 75 ms; in `drain` mode the drain comes on top and is seen through the response.
+    """
+
+    cpu: Seconds = 0.1
+    disk: Seconds = 0.7
+
+
+class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of the picker's own queue."""
+
+    max_queued: int = 1000
+    max_wait: Seconds = 30.0
+    probation_slots_share: Ratio = 0.1
+
+
+class PressureSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Pressure tiers [R3.8]."""
+
+    soft: Ratio = 0.85
+    hard: Ratio = 0.90
+    critical: Ratio = 0.95
+
+
+class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who stays [R3.2]."""
+
+    policy: str = "window"
+    window: Seconds = 600.0
+    frequency_weight: float = 1.0
+    recency_weight: float = 1.0
+    pinned_bonus: float = 1000.0
+
+
+class SloSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What users were promised; None: nothing."""
+
+    ttft_p95: Seconds | None = None
+    latency_p95: Seconds | None = None
+
+
+class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A named priority; below 0 may be shed."""
+
+    name: str
+    priority: int = 0
+
+
+class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system may spend on itself."""
+
+    loads_per_pod_per_minute: float = 30.0
+    pods_loading_share: Ratio = 0.25
+    scrape_core_share: Ratio = 0.1
+
+
+class ScrapeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How pods are watched."""
+
+    interval: Seconds = 1.0
+    timeout: Seconds = 1.0
+    stale_after: Seconds = 5.0
+    """Age of the last good report at which a pod takes no more requests."""
+    models_every: Seconds = 10.0
+    """Period of `/v1/models` look-ups (registered adapters)."""
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where we listen. `host:port`, or `unix:PATH`; bare paths are relative to the working directory."""
+
+    extproc: str = "unix:run/extproc.sock"
+    health: str = "127.0.0.1:9003"
+    body: str = "buffered"
+    """`buffered` (fails open) or `full_duplex_streamed` (for gateways that ask for it)."""
+    observe: str = "headers"
+    """`headers`, or `bodies` to read token usage too."""
+    endpoint: str = "127.0.0.1:8080"
+    metrics: str = "127.0.0.1:9090"
+    admin: str = "127.0.0.1:9091"
+    max_body: Bytes = 10 * 1024 * 1024
+    drain_timeout: Seconds = 30.0
+
+
+class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where pods come from: exactly one is set."""
+
+    file: str | None = None
+    pods: tuple[Pod, ...] = ()
+    kubernetes: dict[str, str] | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All of `lorapick.yaml`."""
+
+    base_model: str = "base"
+    discovery: DiscoverySettings = DiscoverySettings()
+    defaults: PodLimits = PodLimits()
+    default_engine: str = "vllm"
+    adapters: tuple[Adapter, ...] = ()
+    catalogue: str | None = None
+    aliases: tuple[Alias, ...] = ()
+    groups: tuple[AffinityGroup, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    picking: PickingSettings = PickingSettings()
+    load_times: LoadTimes = LoadTimes()
+    retention: RetentionSettings = RetentionSettings()
+    pressure: PressureSettings = PressureSettings()
+    admission: AdmissionSettings = AdmissionSettings()
+    slo: SloSettings = SloSettings()
+    objectives: tuple[Objective, ...] = ()
+    budgets: BudgetSettings = BudgetSettings()
+    scrape: ScrapeSettings = ScrapeSettings()
+    mode: str = "enforce"
+    """`enforce`, `observe`, or `percent:N`."""
+    server: ServerSettings = ServerSettings()
+    seed: int = 0

@@ -1,0 +1,41 @@
+"""Where an adapter is on a pod, and how we know."""
+
+from enum import IntEnum, StrEnum
+
+
+class Tier(IntEnum):
+    """Place of an adapter on one pod, in rising order of readiness. The value is the code in the residency columns."""
+
+    UNREGISTERED = 0
+    """The engine would answer 404."""
+    DISK = 1
+    """Registered, in neither memory level."""
+    CPU = 2
+    """In the engine's host-memory level."""
+    LOADING = 3
+    """On its way into a GPU slot; followers coalesce here."""
+    GPU_IDLE = 4
+    """Holds a GPU slot, no request in flight."""
+    GPU_SERVING = 5
+    """Holds a GPU slot with requests in flight."""
+
+    @property
+    def word(self) -> str:
+        """Lower-case name, as used in labels, JSON and docs."""
+        return self.name.lower()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the adapter holds a GPU slot and is usable there at once."""
+        return self >= Tier.GPU_IDLE
+
+
+class Source(StrEnum):
+    """How a belief about a tier came to be. Reported beats commanded beats inferred."""
+
+    REPORTED = "reported"
+    """The engine said so (`vllm:lora_adapter_loaded`, SGLang's lists)."""
+    COMMANDED = "commanded"
+    """We loaded or unloaded it and the engine agreed."""
+    INFERRED = "inferred"
+    """A shadow of the engine's own caches, fed by what we routed."""

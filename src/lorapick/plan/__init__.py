@@ -1,0 +1,1 @@
+"""Sizes, budgets, fleet cost and the deployment gate (arrives with the planner)."""

@@ -1,0 +1,1 @@
+"""Helpers for tests, shipped: manual clock, in-memory fleets, Hypothesis strategies."""
