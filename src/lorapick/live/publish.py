@@ -1,0 +1,167 @@
+"""What the running picker shows of itself: values and two protocols.
+
+In: nothing. Out: `FleetSnapshot` and its rows, `Published` (views to read) and `Observer` (told of every event).
+Not here: HTTP (see `live.admin`, `live.metrics`), decisions (see `core`), or any way to change the picker.
+
+All times are on the driver's clock (the one of `Event.t`) unless a name says `wall`; `FleetSnapshot.now` and
+`FleetSnapshot.wall` are the same instant on both clocks, so that a reader can turn one into the other.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from lorapick.model.effects import Effect
+from lorapick.model.events import Event
+from lorapick.model.picks import Belief, Explanation
+from lorapick.model.pods import Engine, GpuSource, Role
+from lorapick.model.reasons import Reason
+from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
+
+
+class PodRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod as the picker sees it now. None: unknown."""
+
+    name: PodName
+    address: str
+    role: Role = Role.BOTH
+    engine: Engine = Engine.VLLM
+    zone: str | None = None
+    ready: bool
+    """Whether it may get requests now."""
+    reason: Reason | None = None
+    """Why not, when it may not."""
+    queue_depth: float | None = None
+    """Reported waiting + own dispatches - own ends since that scrape: the number that filter and score use."""
+    max_queue: int
+    running: int | None = None
+    """As last reported by the pod."""
+    in_flight: int = 0
+    """Our own count."""
+    gpu_utilization: Ratio | None = None
+    gpu_source: GpuSource = GpuSource.UNKNOWN
+    kv_usage: Ratio | None = None
+    slots: int
+    """GPU slots for adapters (`max_loras`)."""
+    slots_used: int | None = None
+    """Slots believed taken: adapters in `gpu_*` or `loading`. None: a pod never heard of."""
+    free_slots: int | None = None
+    scrape_age_s: Seconds | None = None
+    """Age of the last good scrape; None: there was none yet."""
+    last_error: str | None = None
+    """Why the last scrape brought nothing; None: it was good."""
+    restarts: int = 0
+    """Restarts of the pod's process that were noticed."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts since the picker started. arrivals = served + failed + rejected + abandoned + in_flight + held."""
+
+    arrivals: int = 0
+    served: int = 0
+    failed: int = 0
+    rejected: int = 0
+    abandoned: int = 0
+    in_flight: int = 0
+    """Dispatched and not yet ended."""
+    held: int = 0
+    """Waiting at the picker now."""
+    dispatched: int = 0
+    picks_by_tier: dict[str, int] = {}
+    """Dispatches by the tier's word as believed at the pick; the base model counts as `base`."""
+    loads_inferred: int = 0
+    """Loads that an engine was believed to do because of a dispatch."""
+
+
+class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole fleet at one instant. Pods in the fleet's own order."""
+
+    now: Seconds
+    """This instant on the driver's clock."""
+    wall: Seconds
+    """This instant as Unix time."""
+    started_at: Seconds
+    """Unix time of the picker's start."""
+    version: int
+    """State version of the core."""
+    policy: str
+    totals: Totals
+    pods: tuple[PodRow, ...] = ()
+
+
+class AdapterRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One adapter over the whole fleet."""
+
+    name: AdapterName
+    declared: bool = False
+    rank: int | None = None
+    pods: dict[str, tuple[PodName, ...]] = {}
+    """Tier's word -> pods where it is believed to be; tiers without pods are left out."""
+    requests: int = 0
+    """Requests for it since the picker started."""
+    in_flight: int = 0
+
+
+class DecisionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision in one line; `explain` gives the rest for a sample of them."""
+
+    request_id: RequestId
+    t: Seconds
+    model: str
+    """The name the client asked for."""
+    adapter: AdapterName | None = None
+    """None: the base model."""
+    pod: PodName | None = None
+    tier: str | None = None
+    """Word of the tier on the winner as believed then; None for the base model and for no winner."""
+    outcome: str
+    """`dispatched`, `held` or `rejected`."""
+    reason: Reason | None = None
+    score: float | None = None
+    explained: bool = True
+    """Whether `explain` still has this decision."""
+
+
+class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One alert that stands."""
+
+    name: str
+    since: Seconds
+    facts: dict[str, str | float] = {}
+
+
+class Published(Protocol):
+    """Read-only views of a running picker. All return at once, never raise, and give values that do not change."""
+
+    def fleet(self) -> FleetSnapshot:
+        """Pods and totals now."""
+        ...
+
+    def residency(self) -> Sequence[Belief]:
+        """What is believed to be where: at least every cell in `gpu_*`, `loading` and `cpu`."""
+        ...
+
+    def adapters(self) -> Sequence[AdapterRow]:
+        """Every adapter known, by name."""
+        ...
+
+    def decisions(self, limit: int) -> Sequence[DecisionRow]:
+        """The last decisions, newest first, at most `limit`."""
+        ...
+
+    def explain(self, request_id: RequestId) -> Explanation | None:
+        """One decision in full; None when it was never kept or is kept no longer."""
+        ...
+
+    def alerts(self) -> Sequence[AlertRow]:
+        """Alerts that stand."""
+        ...
+
+
+class Observer(Protocol):
+    """Told by the driver of every event and what came of it."""
+
+    def observe(self, event: Event, effects: Sequence[Effect]) -> None:
+        """Take note. Must be cheap (a few microseconds) and must not raise."""
+        ...
