@@ -3,28 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
-
+from lorapick.model.answers import ModelCard, Usage
 from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.units import RequestId, Seconds, Tokens
+from lorapick.model.units import RequestId, Seconds
 
 
-class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of `GET /v1/models`: the union over pods, each name once."""
-
-    id: str
-    parent: str | None = None
-    """Base model of an adapter; None for a base model itself."""
-    root: str | None = None
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts of one answer; None: nobody counted."""
-
-    prompt_tokens: Tokens | None = None
-    cached_tokens: Tokens | None = None
-    output_tokens: Tokens | None = None
+__all__ = ["ModelCard", "Picker", "Usage"]
 
 
 class Picker(Protocol):
