@@ -75,3 +75,4 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     preload: str
     replicas: int = 1
     lasts: float = 0.0
+    selector: dict[str, str] = {}

@@ -62,6 +62,9 @@ class PodReported(Event, frozen=True, kw_only=True):
     report: PodReport
     since: Seconds | None = None
     """When the scrape was sent; dispatches after it may not be in the report. None: at `t`."""
+    every: Seconds | None = None
+    """The scraper's interval now. It is longer than the configured one when scraping would cost more than its share
+    of a core; then a report is good for three intervals, if that is longer than `stale_after`. None: as configured."""
 
 
 class PodSilent(Event, frozen=True, kw_only=True):

@@ -98,6 +98,8 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True):
     gpu_blocks: int | None = None
     process_start: Seconds | None = None
     """Wall-clock start of the pod's process; another value means a restart."""
+    doubts: tuple[str, ...] = ()
+    """Figures of the page that cannot be true (a negative count, a share of 7) and were taken as unknown."""
 
 
 class SilentWhy(StrEnum):
