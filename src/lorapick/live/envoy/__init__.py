@@ -1,0 +1,1 @@
+"""The Envoy that `lorapick up` runs: its configuration, its process, its counters."""
