@@ -1,4 +1,7 @@
-"""Everything a decision can ask for, in the imperative. Drivers perform these; those that take time come back as events."""
+"""Everything a decision can ask for, in the imperative.
+
+Drivers perform these; what takes time comes back as an event.
+"""
 
 import msgspec
 

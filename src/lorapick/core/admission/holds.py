@@ -1,0 +1,65 @@
+"""Requests that wait at the picker.
+
+In: request ids with the pod they wait for and their bound. Out: who may be tried again, in order of arrival.
+Bounded in number and in time; nothing is lost: every held request leaves by a decision at the latest at `until`.
+Not here: the decision itself (see `core.requests`).
+"""
+
+from collections import OrderedDict
+
+from lorapick.model.units import RequestId, Seconds
+
+
+class Holds:
+    """Held requests, oldest first, by the row they wait for."""
+
+    __slots__ = ("_by_row", "_until", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._until: OrderedDict[RequestId, tuple[Seconds, int]] = OrderedDict()
+        self._by_row: dict[int, OrderedDict[RequestId, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def __contains__(self, request_id: RequestId) -> bool:
+        return request_id in self._until
+
+    @property
+    def full(self) -> bool:
+        """Whether one more would pass the limit."""
+        return len(self._until) >= self.limit
+
+    def add(self, request_id: RequestId, row: int, until: Seconds) -> None:
+        """Hold a request for a pod, at the longest until `until`."""
+        self.remove(request_id)
+        self._until[request_id] = (until, row)
+        self._by_row.setdefault(row, OrderedDict())[request_id] = None
+
+    def remove(self, request_id: RequestId) -> bool:
+        """Let go of a request; whether it was held."""
+        entry = self._until.pop(request_id, None)
+        if entry is None:
+            return False
+        waiting = self._by_row[entry[1]]
+        del waiting[request_id]
+        if not waiting:
+            del self._by_row[entry[1]]
+        return True
+
+    def waiting_for(self, row: int) -> list[RequestId]:
+        """Requests held for a pod, oldest first."""
+        return [*self._by_row.get(row, ())]
+
+    def any_for(self, row: int) -> bool:
+        """Whether some request is held for a pod."""
+        return row in self._by_row
+
+    def due(self, now: Seconds) -> list[RequestId]:
+        """Requests whose time is up, oldest first."""
+        return [request_id for request_id, (until, _) in self._until.items() if until <= now]
+
+    def next_due(self) -> Seconds | None:
+        """When the first bound is reached; None: nothing is held."""
+        return min((until for until, _ in self._until.values()), default=None)

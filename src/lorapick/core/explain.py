@@ -1,0 +1,114 @@
+"""Decisions that explain themselves [R2.6].
+
+In: what one decision read, copied when it was taken. Out: an `Explanation`: the winner, each score by term,
+and for every other pod the filter or score that cost it the request. Terms and reasons of the losers are
+rebuilt on demand by the slow twin of `pick`; the copy costs about two microseconds for a few pods.
+Not here: wording and layout (see `cli.explain`).
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from lorapick.core.columns import FrozenView, PodColumns
+from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.query import Query
+from lorapick.core.picking.verdicts import verdicts
+from lorapick.model.picks import Explanation, Pick
+from lorapick.model.tiers import Source
+from lorapick.model.units import PodName, Ratio, RequestId, Seconds
+
+KEPT = 2000
+"""Decisions that can be explained; the oldest is forgotten first."""
+ALWAYS_ROWS = 64
+"""Up to this many rows every decision is kept; above, one in SAMPLE and every rejection."""
+SAMPLE = 16
+
+
+class Decision(NamedTuple):
+    """One decision as taken."""
+
+    t: Seconds
+    model: str
+    pick: Pick
+    outcome: str
+    """`dispatched`, `held` or `rejected`."""
+    query: Query
+    view: FrozenView
+    policy: Policy
+    sources: dict[PodName, Source]
+
+
+class Journal:
+    """The latest decisions by request id; a request that was held and then dispatched shows its last decision."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[RequestId, Decision] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @staticmethod
+    def wants(columns: PodColumns, draw: Ratio, *, rejected: bool) -> bool:
+        """Whether this decision is kept."""
+        return rejected or columns.rows <= ALWAYS_ROWS or draw * SAMPLE < 1.0
+
+    def record(self, decision: Decision) -> None:
+        """Keep a decision."""
+        request_id = decision.pick.request_id
+        self._kept.pop(request_id, None)
+        self._kept[request_id] = decision
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+    def latest(self, limit: int) -> list[Decision]:
+        """Newest first."""
+        kept = [*self._kept.values()]
+        return kept[: -limit - 1 : -1] if limit else []
+
+    def explain(self, request_id: RequestId) -> Explanation | None:
+        """Rebuild every pod's part in a kept decision; None when it is not kept."""
+        decision = self._kept.get(request_id)
+        return _explanation(decision) if decision is not None else None
+
+    def ids(self) -> list[RequestId]:
+        """Ids of kept decisions, newest first."""
+        return [*reversed(self._kept)]
+
+
+def frozen_query(query: Query, view: FrozenView) -> Query:
+    """The query as it was, reading the copied residency codes."""
+    copy = Query(query.request_id, query.adapter)
+    copy.codes = view.codes if query.codes is not None else None
+    copy.base = query.base
+    copy.rank = query.rank
+    copy.mask = query.mask
+    copy.kv = query.kv
+    copy.session_row = query.session_row
+    copy.ignore_stale = query.ignore_stale
+    return copy
+
+
+def _explanation(decision: Decision) -> Explanation:
+    pick = decision.pick
+    return Explanation(
+        request_id=pick.request_id,
+        t=decision.t,
+        model=decision.model,
+        adapter=pick.adapter,
+        policy=pick.policy,
+        weights=decision.policy.weights(),
+        outcome=decision.outcome,
+        reason=pick.reason,
+        verdicts=verdicts(
+            decision.query,
+            decision.view,
+            now=decision.t,
+            policy=decision.policy,
+            winner=pick.pod,
+            sources=decision.sources,
+        ),
+        fallbacks=pick.fallbacks,
+        degraded=pick.degraded,
+    )

@@ -1,0 +1,93 @@
+"""The one door: everything that happens to a fleet goes through `Fleet.apply`.
+
+In: events with their time. Out: effects for a driver to perform. State moves only here, and only by events;
+the live picker feeds it from sockets, a simulator from a heap, and the same events give the same effects.
+Not here: I/O, clocks, chance (the seed is an argument), or any rule (see the handlers and `core.picking`).
+
+First reading path: `model.events`, `core.picking.pick`, this file, `core.requests`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from lorapick.core import operator, pods, requests
+from lorapick.core.invariants import check
+from lorapick.core.state import FleetState
+from lorapick.model import events
+from lorapick.model.effects import Effect
+from lorapick.model.settings import Settings
+from lorapick.model.units import Seconds
+
+Handler = Callable[[FleetState, Any, Seconds], list[Effect]]
+
+HANDLERS: dict[type[events.Event], Handler] = {
+    events.PodAppeared: pods.on_appeared,
+    events.PodChanged: pods.on_changed,
+    events.PodDraining: pods.on_draining,
+    events.PodGone: pods.on_gone,
+    events.PodReported: pods.on_reported,
+    events.PodSilent: pods.on_silent,
+    events.GpuReported: pods.on_gpu,
+    events.KvStored: pods.on_kv_stored,
+    events.KvRemoved: pods.on_kv_removed,
+    events.KvCleared: pods.on_kv_cleared,
+    events.RequestArrived: requests.on_arrived,
+    events.RequestDispatched: requests.on_dispatched,
+    events.ResponseStarted: requests.on_response_started,
+    events.RequestEnded: requests.on_ended,
+    events.LoadStarted: operator.on_load_started,
+    events.LoadSucceeded: operator.on_load_succeeded,
+    events.LoadFailed: operator.on_load_failed,
+    events.Evicted: operator.on_evicted,
+    events.Unloaded: operator.on_unloaded,
+    events.PinSet: operator.on_pin_set,
+    events.PinCleared: operator.on_pin_cleared,
+    events.AdapterDeclared: operator.on_adapter_declared,
+    events.AdapterChanged: operator.on_adapter_declared,
+    events.AdapterRetired: operator.on_adapter_retired,
+    events.ConfigChanged: operator.on_config_changed,
+    events.Ticked: operator.on_ticked,
+    events.PeerReported: operator.refuse,
+    events.PlacementComputed: operator.refuse,
+    events.TriggerFired: operator.refuse,
+}
+"""Exactly one handler for each event (a test holds it)."""
+
+
+class Fleet:
+    """Decisions for one fleet of pods that share base models."""
+
+    def __init__(self, settings: Settings, *, seed: int = 0) -> None:
+        self._state = FleetState(settings, seed=seed)
+        self._now: Seconds = float("-inf")
+
+    def apply(self, event: events.Event, now: Seconds) -> list[Effect]:
+        """Take note of what happened and say what to do.
+
+        `now` is in seconds on the driver's clock and never goes back.
+
+        Raises:
+            ValueError: time went back, or a request id is in flight already.
+        """
+        if now < self._now:
+            raise ValueError(
+                f"time went back from {self._now} to {now} at event {event.id}; drivers give a monotonic clock"
+            )
+        self._now = now
+        state = self._state
+        effects = operator.expire_loads(state, now, cause=event.id)
+        answer = HANDLERS[type(event)](state, event, now)
+        return effects + answer if effects else answer
+
+    @property
+    def state(self) -> FleetState:
+        """The state, to be read only: for views, explanations and tests."""
+        return self._state
+
+    def next_wakeup(self) -> Seconds | None:
+        """When a Ticked is needed at the latest, because a hold runs out; None: no need."""
+        return self._state.holds.next_due()
+
+    def check(self) -> None:
+        """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""
+        check(self._state)

@@ -1,0 +1,87 @@
+"""Invariants as code: checked after each event in tests and simulations, sampled live.
+
+In: the fleet's state. Out: nothing, or an AssertionError that says what differs from what.
+"""
+
+from collections import Counter
+
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.state import FleetState
+from lorapick.model.tiers import Tier
+
+
+def check(state: FleetState) -> None:
+    """Check everything below."""
+    outcomes_add_up(state)
+    flights_match_pods(state)
+    residency_is_sane(state)
+    columns_match(state)
+    holds_are_bounded(state)
+    state.prefixes.check()
+
+
+def outcomes_add_up(state: FleetState) -> None:
+    """Served + failed + rejected + abandoned + in flight = arrivals."""
+    ended = sum(state.tally.outcomes.values())
+    assert ended + len(state.flights) == state.tally.arrivals, (
+        f"{state.tally.arrivals} arrivals, but {ended} ended and {len(state.flights)} in flight"
+    )
+
+
+def flights_match_pods(state: FleetState) -> None:
+    """What pods count in flight is what flights say, by pod and by (pod, adapter)."""
+    by_row: Counter[int] = Counter()
+    by_cell: Counter[tuple[int, str]] = Counter()
+    for flight in state.flights.values():
+        if flight.row >= 0:
+            by_row[flight.row] += 1
+            if flight.adapter is not None:
+                by_cell[flight.row, flight.adapter.name] += 1
+    for row, load in state.loads.items():
+        assert load.in_flight == by_row[row], f"row {row}: counts {load.in_flight} in flight, flights say {by_row[row]}"
+        for name, cell in state.residency.home(row).cells.items():
+            said = by_cell[row, name]
+            assert cell.in_flight == said, f"row {row}, {name}: counts {cell.in_flight}, flights say {said}"
+
+
+def residency_is_sane(state: FleetState) -> None:
+    """No more adapters than slots, the GPU level inside the host level, tiers and shadow tell one story."""
+    for row in state.loads:
+        home = state.residency.home(row)
+        shadow = home.shadow
+        for name in shadow.gpu:
+            assert name in shadow.cpu, f"{home.name}: {name} is on the GPU but not in host memory"
+        for name, cell in home.cells.items():
+            if cell.tier.on_gpu:
+                assert name in shadow.gpu, f"{home.name}: {name} is believed on the GPU, its shadow is not"
+            elif cell.tier is not Tier.LOADING:
+                assert name not in shadow.gpu, f"{home.name}: {name} is {cell.tier.word}, its shadow is on the GPU"
+
+
+def columns_match(state: FleetState) -> None:
+    """Queue, slots and residency codes are what their sources say."""
+    columns = state.columns
+    for row, _ in columns.live():
+        load, home = state.loads[row], state.residency.home(row)
+        assert columns.queue[row] == load.queue_depth() >= 0, f"row {row}: queue column is old"
+        assert 0 <= columns.gpu[row] <= 1, f"row {row}: GPU utilisation {columns.gpu[row]} is not a share"
+        assert columns.free_slots[row] == home.shadow.free, f"row {row}: free slots column is old"
+        for name, cell in home.cells.items():
+            tier = Tier(columns.adapter_row(name)[row] & TIER_BITS)
+            if tier is Tier.UNREGISTERED:
+                continue
+            if cell.tier.on_gpu:
+                serving = bool(cell.in_flight) or cell.active
+                assert tier is (Tier.GPU_SERVING if serving else Tier.GPU_IDLE), f"row {row}, {name}: code {tier.word}"
+            else:
+                assert tier is cell.tier, f"row {row}, {name}: code {tier.word}, cell {cell.tier.word}"
+
+
+def holds_are_bounded(state: FleetState) -> None:
+    """Every held request is in flight with no pod, and will be decided; every unheld one has or had a pod."""
+    assert len(state.holds) <= max(state.holds.limit, 0) or not state.holds, "more requests held than allowed"
+    for request_id, flight in state.flights.items():
+        if request_id in state.holds:
+            assert flight.row < 0 and flight.follow_until is not None, f"{request_id}: held and dispatched at once"
+        else:
+            assert flight.pod is not None, f"{request_id}: neither held nor dispatched; nothing will wake it"

@@ -1,0 +1,67 @@
+"""Which pods may serve a request, one pod at a time and all at once.
+
+In: a `Query`, the columns, the time. Out: a veto code per pod (0: may serve). A filter only narrows.
+The order of the filters is part of the contract: the first that vetoes names the reason.
+Not here: preferences among the pods that remain (see the policies).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lorapick.core.columns import CODE, TIER_BITS, PodColumns
+from lorapick.core.picking.query import FleetView, Query
+from lorapick.model.reasons import Reason
+from lorapick.model.tiers import Tier
+from lorapick.model.units import Seconds
+
+STALE = CODE[Reason.STALE]
+WRONG_BASE = CODE[Reason.WRONG_BASE]
+WRONG_ROLE = CODE[Reason.WRONG_ROLE]
+RANK_TOO_LARGE = CODE[Reason.RANK_TOO_LARGE]
+UNREGISTERED = CODE[Reason.ADAPTER_UNREGISTERED]
+QUEUE_FULL = CODE[Reason.QUEUE_FULL]
+LOADING = int(Tier.LOADING)
+
+
+def veto(query: Query, view: FleetView, row: int, now: Seconds) -> int:
+    """Code of the first filter that refuses the pod of `row`; 0 when it may serve."""
+    if view.gate[row]:
+        return view.gate[row]
+    if view.fresh_until[row] < now and not query.ignore_stale:
+        return STALE
+    if query.base is not None and view.base[row] != query.base:
+        return WRONG_BASE
+    if view.prefill_only[row]:
+        return WRONG_ROLE
+    if query.mask is not None and query.mask[row]:
+        return query.mask[row]
+    codes = query.codes
+    if codes is not None:
+        if query.rank > view.max_rank[row]:
+            return RANK_TOO_LARGE
+        tier = codes[row] & TIER_BITS
+        if not tier:
+            return UNREGISTERED
+        if tier < LOADING and view.pressure[row]:
+            return view.pressure[row]
+    if view.queue[row] >= view.max_queue[row]:
+        return QUEUE_FULL
+    return 0
+
+
+def eligible(query: Query, columns: PodColumns, now: Seconds) -> NDArray[np.bool_]:
+    """Rows that `veto` passes, all at once. Which filter refused the others is rebuilt only when someone asks."""
+    view = columns.vectors()
+    may: NDArray[np.bool_] = (view.gate == 0) & (view.queue < view.max_queue) & (view.prefill_only == 0)
+    if not query.ignore_stale:
+        may &= view.fresh_until >= now
+    if query.base is not None:
+        may &= view.base == query.base
+    if query.mask is not None:
+        may &= np.frombuffer(query.mask, dtype=np.uint8) == 0
+    if query.codes is not None:
+        tiers = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows] & TIER_BITS
+        may &= (tiers != 0) & ((tiers >= LOADING) | (view.pressure == 0))
+        if query.rank:
+            may &= view.max_rank >= query.rank
+    return may

@@ -1,0 +1,25 @@
+"""All picking policies by name. Add a policy: one file, one line here; it then runs live and in simulation."""
+
+from collections.abc import Callable
+
+from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.round_robin import RoundRobin
+from lorapick.core.picking.weighted import Weighted
+from lorapick.model.settings import PickingSettings
+
+POLICIES: dict[str, Callable[[PickingSettings], Policy]] = {
+    "weighted": Weighted,
+    "round-robin": RoundRobin,
+}
+
+
+def make_policy(settings: PickingSettings) -> Policy:
+    """The policy that the settings name.
+
+    Raises:
+        ValueError: no policy has that name; the message lists those that exist.
+    """
+    maker = POLICIES.get(settings.policy)
+    if maker is None:
+        raise ValueError(f"picking.policy: {settings.policy!r} is unknown; use one of {', '.join(POLICIES)}")
+    return maker(settings)

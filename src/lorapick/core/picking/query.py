@@ -1,0 +1,98 @@
+"""One request, prepared for picking: everything about it that does not depend on the pod looked at.
+
+In: a request, the adapter it resolved to, the columns. Out: a `Query`. Not here: any decision.
+"""
+
+from array import array
+from collections.abc import Mapping
+from typing import Protocol
+
+from lorapick.core.columns import CODE, PodColumns
+from lorapick.model.adapters import Adapter
+from lorapick.model.pods import GpuSource, Pod
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Request
+from lorapick.model.units import AdapterName, Ratio, RequestId
+
+
+class FleetView(Protocol):
+    """What picking reads: `PodColumns` live, `FrozenView` in explanations. Valid until the next `apply`."""
+
+    rows: int
+    version: int
+    turn: int
+    pods: list[Pod | None]
+    gpu_source: list[GpuSource]
+    fresh_until: "array[float]"
+    queue: "array[float]"
+    max_queue: "array[float]"
+    gpu: "array[float]"
+    max_rank: "array[float]"
+    free_slots: "array[float]"
+    gate: "array[int]"
+    pressure: "array[int]"
+    base: "array[int]"
+    prefill_only: "array[int]"
+
+
+class Query:
+    """A request as filters and policies see it. Rows are those of the view it was prepared on."""
+
+    __slots__ = ("adapter", "base", "codes", "ignore_stale", "kv", "mask", "rank", "request_id", "session_row")
+
+    def __init__(self, request_id: RequestId, adapter: AdapterName | None) -> None:
+        self.request_id = request_id
+        self.adapter = adapter
+        self.codes: array[int] | None = None
+        """Residency codes of the adapter by row; None for a base model."""
+        self.base: int | None = None
+        """Code of the base model that the pod must serve; None: any."""
+        self.rank = 0.0
+        """Rank of the adapter; 0 when unknown: then no pod is too small for it."""
+        self.mask: bytearray | None = None
+        """Veto code by row from the subset hint and the label selector; None: no such wish."""
+        self.kv: Mapping[int, Ratio] = {}
+        """Share of the request's prefix blocks believed cached, by row; absent rows have none."""
+        self.session_row = -1
+        """Row that served this session last; -1: none."""
+        self.ignore_stale = False
+        """Last resort: pods with old reports may serve when no other can."""
+
+
+def prepare(
+    request: Request, adapter: Adapter | None, columns: PodColumns, *, kv: Mapping[int, Ratio], session_row: int = -1
+) -> Query:
+    """Build the query of a request for `adapter` (None: the base model that `request.model` names)."""
+    query = Query(request.id, adapter.name if adapter is not None else None)
+    query.kv = kv
+    query.session_row = session_row
+    if adapter is None:
+        query.base = columns.base_models.get(request.model, 255)
+    else:
+        query.codes = columns.adapter_row(adapter.name)
+        query.rank = float(adapter.rank or 0)
+        if adapter.base_model is not None:
+            query.base = columns.base_models.get(adapter.base_model, 255)
+    if request.subset is not None or request.selector:
+        query.mask = wishes(request, columns)
+    return query
+
+
+def wishes(request: Request, columns: PodColumns) -> bytearray:
+    """Veto codes by row from the gateway's subset hint (matched by IP, as llm-d does) and the label selector."""
+    mask = bytearray(columns.rows)
+    allowed = None if request.subset is None else [host_of(entry) for entry in request.subset]
+    for row, pod in columns.live():
+        if allowed is not None and host_of(pod.address) not in allowed:
+            mask[row] = CODE[Reason.NOT_IN_SUBSET]
+        elif any(pod.labels.get(key) != value for key, value in request.selector.items()):
+            mask[row] = CODE[Reason.LABEL_MISMATCH]
+    return mask
+
+
+def host_of(address: str) -> str:
+    """Host part of `host:port`; an address without a port is returned as it is. IPv6 is written in brackets."""
+    if address.startswith("["):
+        return address[1 : address.index("]")] if "]" in address else address
+    host, colon, _ = address.rpartition(":")
+    return host if colon else address

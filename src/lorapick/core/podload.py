@@ -1,0 +1,115 @@
+"""What one pod is busy with: reported numbers, corrected by our own dispatches and ends since that scrape.
+
+In: scrapes, dispatches, ends. Out: queue depth and the GPU stand-in of the pod's row. Not here: residency.
+
+Queue depth [SPEC, words and measures]: reported waiting plus own dispatches minus own ends since the scrape,
+floor 0; never scraped: in flight minus max_num_seqs. One correction (docs/adr/0004): dispatches that fit the
+room the batch had at the scrape are running, not waiting; without it nine requests within one scrape interval
+would fill a queue of eight on an idle pod.
+"""
+
+from collections import deque
+
+from lorapick.model.pods import GpuSource, PodLimits, PodReport
+from lorapick.model.units import Ratio, Seconds
+
+
+class PodLoad:
+    """Numbers of one pod between two scrapes."""
+
+    __slots__ = (
+        "circuit_open", "critical", "dcgm", "delta", "detail", "draining", "gpu", "gpu_source", "in_flight", "kv_usage",
+        "last_report", "limits", "preemptions", "recent", "restarts", "running", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, limits: PodLimits) -> None:
+        self.limits = limits
+        self.in_flight = 0
+        """Own requests dispatched and not ended."""
+        self.delta = 0
+        """Own dispatches minus own ends since the last scrape was sent."""
+        self.recent: deque[tuple[Seconds, int]] = deque()
+        """(time, +1 or -1) of those, oldest first."""
+        self.waiting: int | None = None
+        self.running: int | None = None
+        self.kv_usage: Ratio | None = None
+        self.gpu: Ratio | None = None
+        self.gpu_source = GpuSource.STAND_IN
+        self.dcgm: Ratio | None = None
+        self.preemptions: int | None = None
+        self.last_report: Seconds | None = None
+        self.draining = False
+        self.circuit_open = False
+        self.critical = False
+        self.restarts = 0
+        self.detail = ""
+        """What the last failed scrape said; empty when the last one succeeded."""
+
+    def dispatched(self, now: Seconds) -> None:
+        """One more request is on its way to the pod."""
+        self.in_flight += 1
+        self._count(now, 1)
+
+    def ended(self, now: Seconds) -> None:
+        """One request less."""
+        self.in_flight -= 1
+        self._count(now, -1)
+
+    def _count(self, now: Seconds, change: int) -> None:
+        self.delta += change
+        if self.last_report is not None:
+            self.recent.append((now, change))
+
+    def reported(self, report: PodReport, *, since: Seconds, now: Seconds) -> None:
+        """Take over a scrape that was sent at `since`."""
+        if self.last_report is None:
+            # Before the first scrape nothing was remembered one by one; all of it counts as seen.
+            self.delta = 0
+        while self.recent and self.recent[0][0] <= since:
+            self.recent.popleft()
+        self.delta = sum(change for _, change in self.recent)
+        self.waiting = report.waiting
+        self.running = report.running
+        self.kv_usage = report.kv_usage
+        self.gpu, self.gpu_source = report.gpu_utilization, report.gpu_source
+        self.last_report = now
+        self.detail = ""
+
+    def load_ended(self, followers: int) -> None:
+        """Requests that waited for an adapter run now; the last scrape could not know."""
+        if self.waiting:
+            moved = min(self.waiting, followers)
+            self.waiting -= moved
+            self.running = (self.running or 0) + moved
+
+    def restarted(self) -> None:
+        """The process is new: nothing runs, nothing waits."""
+        self.waiting = self.running = None
+        self.kv_usage = self.gpu = self.preemptions = None
+        self.restarts += 1
+
+    def queue_depth(self) -> float:
+        """Requests that wait at the pod, as far as we know."""
+        if self.waiting is None:
+            return float(max(0, self.in_flight - self.limits.max_num_seqs))
+        delta = self.delta
+        if delta > 0:
+            room = max(0, self.limits.max_num_seqs - (self.running or 0))
+            delta = max(0, delta - room)
+        return float(max(0, self.waiting + delta))
+
+    def gpu_utilization(self) -> tuple[Ratio, GpuSource]:
+        """Utilisation in [0, 1] and where it comes from: the pod, its DCGM exporter, or running/max_num_seqs."""
+        if self.gpu is not None:
+            return self.gpu, self.gpu_source
+        if self.dcgm is not None:
+            return self.dcgm, GpuSource.DCGM
+        running = self.in_flight if self.running is None else self.running + self.delta
+        return min(1.0, max(0, running) / self.limits.max_num_seqs), GpuSource.STAND_IN
+
+    def pressure(self, report: PodReport) -> Ratio:
+        """Pressure [SPEC]: KV use while requests wait or preemptions rise, or what the pod itself calls pressure."""
+        before, self.preemptions = self.preemptions, report.preemptions
+        rising = before is not None and report.preemptions is not None and report.preemptions > before
+        squeezed = (report.waiting or 0) > 0 or rising
+        return max(report.memory_pressure or 0.0, (report.kv_usage or 0.0) if squeezed else 0.0)

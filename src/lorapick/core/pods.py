@@ -1,0 +1,203 @@
+"""What discovery, scrapes and KV events say of pods.
+
+In: pod events and the fleet's state. Out: effects of requests that were held for these pods, and notes.
+Not here: residency rules (see `core.residency.table`), request life (see `core.requests`).
+"""
+
+import msgspec
+
+from lorapick.core.columns import CODE
+from lorapick.core.podload import PodLoad
+from lorapick.core.requests import gate, release
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect, Note
+from lorapick.model.events import (
+    GpuReported,
+    KvCleared,
+    KvRemoved,
+    KvStored,
+    PodAppeared,
+    PodChanged,
+    PodDraining,
+    PodGone,
+    PodReported,
+    PodSilent,
+)
+from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.reasons import Reason
+from lorapick.model.units import Seconds
+
+
+def on_appeared(state: FleetState, event: PodAppeared, now: Seconds) -> list[Effect]:
+    """A new pod is empty and may serve at once; it has `stale_after` to report."""
+    if event.pod.name in state.columns.row_of:
+        return _change(state, event.pod)
+    row = state.columns.add(event.pod)
+    state.loads[row] = PodLoad(event.pod.limits)
+    state.columns.gate[row] = 0
+    state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
+    state.residency.appear(row, event.pod)
+    _pin(state, row, event.pod, now)
+    state.refresh(row)
+    return []
+
+
+def on_changed(state: FleetState, event: PodChanged, now: Seconds) -> list[Effect]:
+    """Another address is another process; anything else changes in place."""
+    row = state.columns.row_of.get(event.pod.name)
+    if row is None:
+        return on_appeared(state, PodAppeared(t=event.t, id=event.id, pod=event.pod), now)
+    before = state.columns.pods[row]
+    if before is not None and before.address != event.pod.address:
+        _restart(state, row, now)
+    return _change(state, event.pod)
+
+
+def _change(state: FleetState, pod: Pod) -> list[Effect]:
+    row = state.columns.row_of[pod.name]
+    state.columns.describe(row, pod)
+    state.loads[row].limits = pod.limits
+    state.residency.resize(row, pod)
+    state.refresh(row)
+    return []
+
+
+def _pin(state: FleetState, row: int, pod: Pod, now: Seconds) -> None:
+    for name, pin in state.pins.items():
+        if pins_here(pin.pods, pin.selector, pod):
+            state.residency.pin(row, name, pinned=True, now=now)
+
+
+def pins_here(pods: tuple[str, ...], selector: dict[str, str], pod: Pod) -> bool:
+    """Whether a pin names this pod, by name or by labels. Pins by count are placed by the controller."""
+    if pod.name in pods:
+        return True
+    return bool(selector) and all(pod.labels.get(key) == value for key, value in selector.items())
+
+
+def on_draining(state: FleetState, event: PodDraining, now: Seconds) -> list[Effect]:
+    """No new requests go there."""
+    row = state.columns.row_of.get(event.pod)
+    if row is None:
+        return []
+    state.loads[row].draining = True
+    gate(state, row)
+    return release(state, row, now, cause=event.id)
+
+
+def on_gone(state: FleetState, event: PodGone, now: Seconds) -> list[Effect]:
+    """Forget the pod; its requests end when their streams do, those held for it are decided anew."""
+    if event.pod not in state.columns.row_of:
+        return []
+    row = state.columns.remove(event.pod)
+    for flight in state.flights.values():
+        if flight.row == row:
+            flight.row = -1
+    state.residency.gone(row)
+    state.prefixes.clear(row)
+    del state.loads[row]
+    state.columns.version += 1
+    return release(state, row, now, cause=event.id)
+
+
+def on_reported(state: FleetState, event: PodReported, now: Seconds) -> list[Effect]:
+    """One scrape: numbers, residency, pressure; the pod is fresh and its circuit closed."""
+    row = state.columns.row_of.get(event.pod)
+    if row is None:
+        return []
+    since = event.since if event.since is not None else now
+    load, report = state.loads[row], event.report
+    effects: list[Effect] = []
+    if _restarted(state, row, report):
+        _restart(state, row, now)
+        effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
+    state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
+    load.circuit_open = False
+    _pressure(state, row, report)
+    load.reported(report, since=since, now=now)
+    if report.max_loras is not None and report.max_loras != load.limits.max_loras:
+        load.limits = msgspec.structs.replace(load.limits, max_loras=report.max_loras)
+    if report.gpu_blocks:
+        state.prefixes.bound(row, report.gpu_blocks)
+    state.residency.reported(row, report, since=since, now=now)
+    gate(state, row)
+    state.refresh(row)
+    return [*effects, *release(state, row, now, cause=event.id)]
+
+
+def _restarted(state: FleetState, row: int, report: PodReport) -> bool:
+    home = state.residency.home(row)
+    before = home.process_start
+    if report.process_start is not None:
+        home.process_start = report.process_start
+    # The page rounds the start time; two scrapes of one process may differ in the last digits.
+    return before is not None and report.process_start is not None and abs(report.process_start - before) > 0.5
+
+
+def _restart(state: FleetState, row: int, now: Seconds) -> None:
+    state.loads[row].restarted()
+    state.prefixes.clear(row)
+    state.residency.restart(row, now)
+
+
+def _pressure(state: FleetState, row: int, report: PodReport) -> None:
+    load, bounds = state.loads[row], state.settings.pressure
+    pressure = load.pressure(report)
+    load.critical = pressure >= bounds.critical
+    code = 0
+    if pressure >= bounds.hard:
+        code = CODE[Reason.PRESSURE_HARD]
+    elif pressure >= bounds.soft:
+        code = CODE[Reason.PRESSURE_SOFT]
+    state.columns.pressure[row] = code
+
+
+def on_silent(state: FleetState, event: PodSilent, now: Seconds) -> list[Effect]:
+    """A failed scrape. A refused connection closes the pod at once; anything else only lets its report grow old."""
+    row = state.columns.row_of.get(event.pod)
+    if row is None:
+        return []
+    load = state.loads[row]
+    load.detail = f"{event.why.value}: {event.detail}" if event.detail else event.why.value
+    if event.why is SilentWhy.REFUSED:
+        load.circuit_open = True
+        gate(state, row)
+        return release(state, row, now, cause=event.id)
+    return []
+
+
+def on_gpu(state: FleetState, event: GpuReported, now: Seconds) -> list[Effect]:
+    """A DCGM exporter's figure; the pod's own beats it."""
+    del now
+    row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        state.loads[row].dcgm = event.utilization
+        state.refresh(row)
+    return []
+
+
+def on_kv_stored(state: FleetState, event: KvStored, now: Seconds) -> list[Effect]:
+    """The pod says what it cached."""
+    del now
+    row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        state.prefixes.record(row, event.blocks)
+    return []
+
+
+def on_kv_removed(state: FleetState, event: KvRemoved, now: Seconds) -> list[Effect]:
+    """The pod says what it dropped."""
+    del now
+    row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        state.prefixes.remove(row, event.blocks)
+    return []
+
+
+def on_kv_cleared(state: FleetState, event: KvCleared, now: Seconds) -> list[Effect]:
+    """The pod dropped its whole prefix cache."""
+    del now
+    row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        state.prefixes.clear(row)
+    return []

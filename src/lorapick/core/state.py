@@ -1,0 +1,120 @@
+"""All state of one fleet, as plain parts. Only the handlers behind `Fleet.apply` change it.
+
+Not here: behaviour. `core.pods`, `core.requests` and `core.operator` are the handlers.
+"""
+
+from collections import Counter, OrderedDict
+
+from lorapick.core.admission.holds import Holds
+from lorapick.core.columns import PodColumns
+from lorapick.core.explain import Journal
+from lorapick.core.picking.policies import make_policy
+from lorapick.core.picking.prefix_index import PrefixIndex
+from lorapick.core.podload import PodLoad
+from lorapick.core.residency.table import Residency
+from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import Settings
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+
+MAX_SESSIONS = 100_000
+"""Sessions remembered; the least recently used is forgotten first."""
+
+
+class Flight:
+    """One request between its arrival and its end."""
+
+    __slots__ = ("adapter", "arrived", "follow_until", "pod", "request", "row", "started", "tier", "tries")
+
+    def __init__(self, request: Request, adapter: Adapter | None, now: Seconds) -> None:
+        self.request = request
+        self.adapter = adapter
+        """None: the base model."""
+        self.arrived = now
+        self.row = -1
+        """Row of the pod that has it; -1: held, or its pod is gone."""
+        self.pod: PodName | None = None
+        """Pod that has or had it; None: held."""
+        self.started = False
+        self.tier: Tier | None = None
+        """Tier believed at dispatch; None for the base model."""
+        self.follow_until: Seconds | None = None
+        """Until when it may wait for another request's load; None: it has not waited."""
+        self.tries = 0
+
+    @property
+    def adapter_name(self) -> AdapterName | None:
+        """Name of the adapter; None: the base model."""
+        return self.adapter.name if self.adapter is not None else None
+
+
+class Tally:
+    """Counters since the start. Outcomes plus flights add up to arrivals."""
+
+    __slots__ = (
+        "arrivals",
+        "coalesced",
+        "dispatched",
+        "fallbacks",
+        "loads",
+        "outcomes",
+        "picks_by_tier",
+        "scoring_errors",
+    )
+
+    def __init__(self) -> None:
+        self.arrivals = 0
+        self.dispatched = 0
+        self.coalesced = 0
+        """Dispatches that followed a load under way."""
+        self.loads = 0
+        """Loads begun, whoever caused them."""
+        self.fallbacks = 0
+        """Requests that another pod served than picked."""
+        self.scoring_errors = 0
+        self.outcomes: Counter[Outcome] = Counter()
+        self.picks_by_tier: Counter[str] = Counter()
+
+
+class FleetState:
+    """The parts."""
+
+    def __init__(self, settings: Settings, *, seed: int) -> None:
+        self.settings = settings
+        self.seed = seed
+        self.policy = make_policy(settings.picking)
+        self.columns = PodColumns()
+        self.loads: dict[int, PodLoad] = {}
+        """Per row."""
+        self.residency = Residency(self.columns, settings.load_times)
+        self.prefixes = PrefixIndex(blocks_per_pod=settings.picking.prefix_blocks_per_pod)
+        self.flights: dict[RequestId, Flight] = {}
+        self.holds = Holds(settings.admission.max_queued)
+        self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
+        """(model, session key) to the pod that served it last."""
+        self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
+        self.aliases: dict[str, Alias] = {alias.name: alias for alias in settings.aliases}
+        self.pins: dict[AdapterName, PinSpec] = {}
+        self.tally = Tally()
+        self.journal = Journal()
+        for adapter in settings.adapters:
+            self.residency.declare(adapter.name)
+            if adapter.pin is not None:
+                self.pins[adapter.name] = adapter.pin
+
+    def refresh(self, row: int) -> None:
+        """Write a pod's load into its columns."""
+        load = self.loads[row]
+        columns = self.columns
+        columns.queue[row] = load.queue_depth()
+        columns.gpu[row], columns.gpu_source[row] = load.gpu_utilization()
+        columns.version += 1
+
+    def remember_session(self, model: str, session: str, pod: PodName) -> None:
+        """Note which pod served a session last."""
+        key = (model, session)
+        self.sessions[key] = pod
+        self.sessions.move_to_end(key)
+        if len(self.sessions) > MAX_SESSIONS:
+            self.sessions.popitem(last=False)
