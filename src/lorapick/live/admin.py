@@ -1,0 +1,200 @@
+"""The admin API and the status page, on their own port.
+
+In: a `Published` and, for the page, a directory of static files that the command hands over.
+Out: a Starlette application, and a server for it. Routes and reasons: docs/admin-api.md.
+Not here: anything that changes the picker; those routes are named and answer 501.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from lorapick import __version__
+from lorapick.live import openapi
+from lorapick.live.feed import Feed
+from lorapick.live.guard import Guard, nearest, problem
+from lorapick.live.publish import Published
+from lorapick.live.web import serving, split_bind
+from lorapick.wire.api import ApiReason, cell, explanation_document
+
+SETTING = "server.admin"
+MAX_DECISIONS = 1000
+MAX_CELLS = 10_000
+
+
+class _BadParameterError(Exception):
+    """A query parameter cannot be understood; the message says what would be right."""
+
+
+def admin_app(
+    published: Published, *, static: Path | None = None, bind_host: str = "127.0.0.1", feed: Feed | None = None
+) -> ASGIApp:
+    """The whole application. `static`: directory with `index.html`; None: no page. `feed`: None makes one."""
+    views = _Views(published, feed or Feed(published))
+    handlers = {HTTPException: _http_problem, _BadParameterError: _parameter_problem, Exception: _internal_problem}
+    app = Starlette(routes=_routes(views, static), exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
+    return Guard(app, bind_host=bind_host)
+
+
+@asynccontextmanager
+async def serve_admin(published: Published, *, bind: str, static: Path | None = None) -> AsyncIterator[str]:
+    """Serve while the block runs; gives `host:port` as bound. Raises BindError, which names a port in use."""
+    feed = Feed(published)
+    app = admin_app(published, static=static, bind_host=split_bind(bind, setting=SETTING)[0], feed=feed)
+    async with serving(app, bind, what="admin API", setting=SETTING, on_stop=feed.close) as address:
+        yield address
+
+
+def _routes(views: "_Views", static: Path | None) -> list[BaseRoute]:
+    routes: list[BaseRoute] = [
+        Route("/v1/fleet", views.fleet),
+        Route("/v1/residency", views.residency),
+        Route("/v1/adapters", views.adapters),
+        Route("/v1/decisions", views.decisions),
+        Route("/v1/decisions/{id:path}", views.decision),
+        Route("/v1/alerts", views.alerts),
+        Route("/v1/stream", views.stream),
+        Route("/healthz", views.healthz),
+        Route("/openapi.json", _openapi),
+    ]
+    routes.extend(Route(path, _later("GET", path)) for path in openapi.LATER_GET)
+    routes.extend(
+        Route(path.replace("{name}", "{name:path}"), _later("POST", path), methods=["POST"])
+        for path in openapi.LATER_POST
+    )
+    # After the verbs: a name may hold slashes.
+    routes.append(Route("/v1/adapters/{name:path}", views.adapter))
+    if static is not None:
+        routes.append(Route("/", _page(static / "index.html")))
+        routes.append(Mount("/static", StaticFiles(directory=static)))
+    return routes
+
+
+class _Views:
+    """One method per GET route."""
+
+    def __init__(self, published: Published, feed: Feed) -> None:
+        self._published = published
+        self._feed = feed
+
+    async def fleet(self, _request: Request) -> Response:
+        return _json(self._published.fleet())
+
+    async def residency(self, request: Request) -> Response:
+        limit = _limit(request, default=MAX_CELLS, most=MAX_CELLS)
+        pod, adapter = request.query_params.get("pod"), request.query_params.get("adapter")
+        beliefs = [
+            belief
+            for belief in self._published.residency()
+            if (pod is None or belief.pod == pod) and (adapter is None or belief.adapter == adapter)
+        ]
+        cells = tuple(cell(belief) for belief in beliefs[:limit])
+        return _json(openapi.Residency(now=self._published.fleet().now, total=len(beliefs), cells=cells))
+
+    async def adapters(self, _request: Request) -> Response:
+        return _json(openapi.Adapters(adapters=tuple(self._published.adapters())))
+
+    async def adapter(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        rows = {row.name: row for row in self._published.adapters()}
+        if name not in rows:
+            return problem(
+                404,
+                ApiReason.ADAPTER_UNKNOWN,
+                f"no adapter {name!r} among {len(rows)}; GET /v1/adapters lists them",
+                near=nearest(name, tuple(rows)),
+            )
+        cells = tuple(cell(belief) for belief in self._published.residency() if belief.adapter == name)
+        return _json(openapi.AdapterDetail(adapter=rows[name], cells=cells))
+
+    async def decisions(self, request: Request) -> Response:
+        limit = _limit(request, default=50, most=MAX_DECISIONS)
+        return _json(openapi.Decisions(decisions=tuple(self._published.decisions(limit))))
+
+    async def decision(self, request: Request) -> Response:
+        request_id = request.path_params["id"]
+        explanation = self._published.explain(request_id)
+        if explanation is not None:
+            return _json(explanation_document(explanation))
+        recent = [row.request_id for row in self._published.decisions(MAX_DECISIONS)]
+        if request_id in recent:
+            detail = f"the decision on {request_id!r} was taken, but only a sample of decisions is kept in full"
+            return problem(404, ApiReason.DECISION_NOT_KEPT, detail, near=nearest(request_id, recent))
+        detail = f"no decision on {request_id!r} among the last {len(recent)}; GET /v1/decisions lists them"
+        return problem(404, ApiReason.DECISION_UNKNOWN, detail, near=nearest(request_id, recent))
+
+    async def alerts(self, _request: Request) -> Response:
+        return _json(openapi.Alerts(alerts=tuple(self._published.alerts())))
+
+    async def stream(self, _request: Request) -> Response:
+        if self._feed.full():
+            detail = f"{self._feed.watchers} watchers are served, which is the limit; close one, or ask /v1/fleet"
+            return problem(503, ApiReason.TOO_MANY_STREAMS, detail, headers={"retry-after": "5"})
+        return StreamingResponse(
+            self._feed.watch(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def healthz(self, _request: Request) -> Response:
+        pods = self._published.fleet().pods
+        ready = sum(pod.ready for pod in pods)
+        return _json(openapi.Health(status="ok", version=__version__, pods_ready=ready, pods=len(pods)))
+
+
+def _json(value: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json", headers={"cache-control": "no-store"})
+
+
+def _limit(request: Request, *, default: int, most: int) -> int:
+    text = request.query_params.get("limit")
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+        raise _BadParameterError(f"limit: {text[:40]!r} is no whole number from 1 to {most}")
+    return int(text)
+
+
+async def _openapi(_request: Request) -> Response:
+    return JSONResponse(openapi.document())
+
+
+def _page(index: Path) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_request: Request) -> Response:
+        return FileResponse(index, headers={"cache-control": "no-cache"})
+
+    return answer
+
+
+def _later(method: str, path: str) -> Callable[[Request], Awaitable[Response]]:
+    refusal = problem(
+        501, ApiReason.NOT_IMPLEMENTED, f"{method} {path} belongs to a later part of lorapick; nothing was changed"
+    )
+
+    async def answer(_request: Request) -> Response:
+        return refusal
+
+    return answer
+
+
+async def _http_problem(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 405:
+        detail = f"{request.method} is not allowed on {request.url.path}"
+        return problem(405, ApiReason.METHOD_NOT_ALLOWED, detail, headers=error.headers)
+    detail = f"nothing at {request.url.path}; /openapi.json lists the routes"
+    return problem(error.status_code, ApiReason.NOT_FOUND, detail, headers=error.headers)
+
+
+async def _parameter_problem(_request: Request, error: _BadParameterError) -> Response:
+    return problem(400, ApiReason.PARAMETER_INVALID, str(error))
+
+
+async def _internal_problem(_request: Request, error: Exception) -> Response:
+    return problem(500, ApiReason.INTERNAL, f"{type(error).__name__}; the picker's log has the rest")

@@ -1,0 +1,163 @@
+"""Documents of the admin API whose JSON differs from the model's values, both ways.
+
+In: model values. Out: structs that msgspec turns into JSON as the admin API shows it, and back (for `explain`).
+Not here: HTTP (see `live.admin`), or documents that are already plain (see `live.publish`).
+
+The model's `Tier` is a number, because it is a column's code; people get its word.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
+from lorapick.model.pods import GpuSource
+from lorapick.model.reasons import Reason
+from lorapick.model.tiers import Source
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+
+TERMS = ("adapter", "kv", "queue", "gpu")
+"""The terms of [R2.2] in the order in which people see them."""
+
+
+class ApiReason(StrEnum):
+    """Why the admin API refused a call, beside `model.reasons.Reason`."""
+
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    PARAMETER_INVALID = "parameter_invalid"
+    ADAPTER_UNKNOWN = "adapter_unknown"
+    """The same word as in `model.reasons.Reason`, on purpose."""
+    DECISION_UNKNOWN = "decision_unknown"
+    DECISION_NOT_KEPT = "decision_not_kept"
+    NOT_IMPLEMENTED = "not_implemented"
+    HOST_REFUSED = "host_refused"
+    ORIGIN_REFUSED = "origin_refused"
+    TOO_MANY_STREAMS = "too_many_streams"
+    INTERNAL = "internal"
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An RFC 9457 problem document."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    reason: ApiReason
+    nearest: tuple[str, ...] = ()
+    """Known names that look like the one that was not found."""
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the residency table; `tier` is the tier's word."""
+
+    pod: PodName
+    adapter: AdapterName
+    tier: str
+    since: Seconds
+    source: Source
+    in_flight: int = 0
+    pinned: bool = False
+    last_evidence: Seconds | None = None
+
+
+class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod's part in a decision."""
+
+    pod: PodName
+    won: bool
+    reason: Reason | None = None
+    score: float | None = None
+    terms: Terms | None = None
+    contributions: dict[str, float | None] = {}
+    """Term -> weight x value; None when the value is unknown and the rest of the score does not tell it."""
+    tier: str | None = None
+    source: Source | None = None
+    queue_depth: float | None = None
+    max_queue: int
+    gpu_source: GpuSource = GpuSource.UNKNOWN
+    pinned: bool = False
+
+
+class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision with every pod's part in it, winner first."""
+
+    request_id: RequestId
+    t: Seconds
+    model: str
+    adapter: AdapterName | None = None
+    policy: str
+    weights: dict[str, float] = {}
+    outcome: str
+    reason: Reason | None = None
+    verdicts: tuple[VerdictDocument, ...] = ()
+    fallbacks: tuple[PodName, ...] = ()
+    degraded: bool = False
+
+
+def cell(belief: Belief) -> Cell:
+    """The belief with its tier as a word."""
+    return Cell(
+        pod=belief.pod,
+        adapter=belief.adapter,
+        tier=belief.tier.word,
+        since=belief.since,
+        source=belief.source,
+        in_flight=belief.in_flight,
+        pinned=belief.pinned,
+        last_evidence=belief.last_evidence,
+    )
+
+
+def contributions(terms: Terms | None, weights: dict[str, float], score: float | None) -> dict[str, float | None]:
+    """Weight x value by term, for the terms that have a weight.
+
+    A single unknown value is what the score holds beyond the known ones: that is how the scorer counted it.
+    """
+    if terms is None:
+        return {}
+    parts: dict[str, float | None] = {}
+    for term in TERMS:
+        if term in weights:
+            value = getattr(terms, term)
+            parts[term] = None if value is None else weights[term] * value
+    unknown = [term for term, part in parts.items() if part is None]
+    if len(unknown) == 1 and score is not None:
+        parts[unknown[0]] = score - sum(part for part in parts.values() if part is not None)
+    return parts
+
+
+def verdict_document(verdict: PodVerdict, weights: dict[str, float]) -> VerdictDocument:
+    """One verdict with its contributions added up for the reader."""
+    return VerdictDocument(
+        pod=verdict.pod,
+        won=verdict.won,
+        reason=verdict.reason,
+        score=verdict.score,
+        terms=verdict.terms,
+        contributions=contributions(verdict.terms, weights, verdict.score),
+        tier=None if verdict.tier is None else verdict.tier.word,
+        source=verdict.source,
+        queue_depth=verdict.queue_depth,
+        max_queue=verdict.max_queue,
+        gpu_source=verdict.gpu_source,
+        pinned=verdict.pinned,
+    )
+
+
+def explanation_document(explanation: Explanation) -> ExplanationDocument:
+    """The explanation as the admin API shows it."""
+    return ExplanationDocument(
+        request_id=explanation.request_id,
+        t=explanation.t,
+        model=explanation.model,
+        adapter=explanation.adapter,
+        policy=explanation.policy,
+        weights=explanation.weights,
+        outcome=explanation.outcome,
+        reason=explanation.reason,
+        verdicts=tuple(verdict_document(verdict, explanation.weights) for verdict in explanation.verdicts),
+        fallbacks=explanation.fallbacks,
+        degraded=explanation.degraded,
+    )
