@@ -8,7 +8,6 @@ from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.units import RequestId, Seconds
 
-
 __all__ = ["ModelCard", "Picker", "Usage"]
 
 

@@ -1,7 +1,7 @@
 """What a session asks of its transport. Performed in the order of the list; performing one never fails the session."""
 
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingResponse
 import msgspec
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingResponse
 
 from lorapick.model.answers import Usage
 from lorapick.model.reasons import Reason

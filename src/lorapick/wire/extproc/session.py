@@ -1,52 +1,53 @@
 """One HTTP request's side of the ext_proc conversation.
 
-In: `ProcessingRequest` messages, the picker's answer, the end of the stream.
-Out: lists of commands (see `commands.py`).
+In: `ProcessingRequest` messages, the picker's answer, the end of the stream. Out: lists of commands (`commands.py`).
 Not here: gRPC, clocks (the time of arrival is an argument), tasks, or any choice of a pod.
+
+    OPEN --headers--> BODY --end of body--> DECIDING --decided--> RUNNING --end of stream--> OVER
+      |                |                       |
+      +-- no body -----+-- refused: OVER ------+-- sent to any pod, or the gateway answered itself: RUNNING
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from collections.abc import Callable
+from enum import Enum
+from typing import ClassVar, TypeAlias
 
-from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
-import msgspec
+from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from lorapick.model.answers import ModelCard
 from lorapick.model.effects import Dispatch, Reject
-from lorapick.model.settings import Settings
-from lorapick.model.units import Bytes, RequestId, Seconds
-from lorapick.wire.extproc.commands import AnyCommand
+from lorapick.model.reasons import Reason, status_of
+from lorapick.model.requests import Outcome
+from lorapick.model.units import RequestId, Seconds
+from lorapick.wire.extproc import messages
+from lorapick.wire.extproc.commands import (
+    AnyCommand,
+    Decide,
+    Dispatched,
+    Ended,
+    Finish,
+    Passed,
+    Refused,
+    Send,
+    Started,
+    Withdraw,
+)
+from lorapick.wire.extproc.errors import error_body, error_headers, param_of
+from lorapick.wire.extproc.models import list_models, one_model
+from lorapick.wire.extproc.request import Directory, Incoming, Refusal, SessionOptions, Unrouted
+from lorapick.wire.extproc.response import Renaming, Response, served_address
+from lorapick.wire.extproc.routes import Route, model_in, route_of
+
+__all__ = ["Directory", "Session", "SessionOptions"]
+
+Commands: TypeAlias = list[AnyCommand]
 
 
-class Directory(Protocol):
-    """What a session may ask of the picker without deciding anything; `live.ports.Picker` has both."""
-
-    def models(self) -> Sequence[ModelCard]:
-        """Models and adapters that some ready pod serves."""
-        ...
-
-    def any_endpoint(self) -> str | None:
-        """Address of some ready pod; None: none is ready."""
-        ...
-
-
-class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What sessions need of the configuration."""
-
-    full_duplex: bool = False
-    """Request body mode when the gateway does not say: FULL_DUPLEX_STREAMED, else BUFFERED."""
-    max_body: Bytes = 10 * 1024 * 1024
-    priorities: dict[str, int] = {}
-    """Objective name to priority; absent names have 0."""
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """The part of the configuration that sessions need."""
-        return cls(
-            full_duplex=settings.server.body == "full_duplex_streamed",
-            max_body=settings.server.max_body,
-            priorities={objective.name: objective.priority for objective in settings.objectives},
-        )
+class _Phase(Enum):
+    OPEN = "before the request headers"
+    BODY = "within the request body"
+    DECIDING = "while the picker decides"
+    RUNNING = "after the request was sent on"
+    OVER = "after the end"
 
 
 class Session:
@@ -68,24 +69,239 @@ class Session:
             now: time of arrival on the driver's clock; deadlines count from here.
             identify: makes the request's id from the client's `x-request-id` (None: it sent none).
         """
-        self.request_id: RequestId | None = None
+        self._directory = directory
+        self._options = options
+        self._phase = _Phase.OPEN
+        self._incoming = Incoming(options, now, identify)
+        self._renaming: Renaming | None = None
+        self._dispatch: Dispatch | None = None
+        self._response: Response | None = None
+        self._ended = False
 
-    def receive(self, message: ProcessingRequest) -> list[AnyCommand]:
+    @property
+    def request_id(self) -> RequestId:
+        """Id that `identify` gave; empty until the request headers came."""
+        return self._incoming.id
+
+    def receive(self, message: ProcessingRequest) -> Commands:
         """Take one message of the gateway. Never raises on what a gateway may send."""
-        raise NotImplementedError
+        if self._phase is _Phase.OVER:
+            return []
+        kind = message.WhichOneof("request")
+        handler = self._HANDLERS.get(kind)
+        if handler is None:
+            return self._broken("a message of a kind that this picker does not know")
+        return handler(self, message)
 
-    def decided(self, answer: Dispatch | Reject) -> list[AnyCommand]:
+    def decided(self, answer: Dispatch | Reject) -> Commands:
         """Take the picker's answer to the `Decide` command."""
-        raise NotImplementedError
+        if self._phase is not _Phase.DECIDING:
+            return self._decided_too_late(answer)
+        if isinstance(answer, Reject):
+            refusal = Refusal(answer.status, answer.reason, answer.message, answer.retry_after)
+            return self._over(self._immediate(refusal))
+        self._dispatch = answer
+        self._renaming = self._incoming.renaming(answer.model)
+        destination = ",".join(target.address for target in (answer.target, *answer.fallbacks))
+        return self._send_on(destination)
 
-    def undecided(self) -> list[AnyCommand]:
+    def undecided(self) -> Commands:
         """The picker failed to answer: the request goes to any ready pod [R7.5]."""
-        raise NotImplementedError
+        return self._pass_on("undecided") if self._phase is _Phase.DECIDING else []
 
-    def closed(self) -> list[AnyCommand]:
+    def closed(self) -> Commands:
         """The gateway ended the stream: the HTTP request is over (or its client left)."""
-        raise NotImplementedError
+        return [] if self._phase is _Phase.OVER else self._over(self._end(), Finish())
 
-    def cancelled(self) -> list[AnyCommand]:
+    def cancelled(self) -> Commands:
         """The stream was torn down; nothing can be sent any more."""
-        raise NotImplementedError
+        return [] if self._phase is _Phase.OVER else self._over(self._end())
+
+    # --- the request, on its way in ---
+
+    def _on_request_headers(self, message: ProcessingRequest) -> Commands:
+        if self._phase is not _Phase.OPEN:
+            return self._out_of_order("request_headers")
+        self._phase = _Phase.BODY
+        incoming = self._incoming
+        refusal = incoming.take_headers(message)
+        if message.request_headers.end_of_stream:
+            return self._without_body()
+        if refusal is not None:
+            return self._refuse(refusal)
+        if not incoming.readable:
+            return self._pass_on("body_mode")
+        return [] if incoming.full_duplex else [Send(messages.REQUEST_HEADERS_CONTINUE)]
+
+    def _on_request_body(self, message: ProcessingRequest) -> Commands:
+        incoming = self._incoming
+        if self._phase is _Phase.RUNNING and not incoming.readable:
+            return [Send(messages.REQUEST_BODY_CONTINUE)]
+        if self._phase is not _Phase.BODY:
+            return self._out_of_order("request_body")
+        refusal = incoming.take_body(message.request_body.body)
+        if refusal is not None:
+            return self._refuse(refusal)
+        # A buffered body is whole whatever the flag says: it is false when trailers follow.
+        if message.request_body.end_of_stream or not incoming.full_duplex:
+            return self._complete(message)
+        return []
+
+    def _on_request_trailers(self, message: ProcessingRequest) -> Commands:
+        incoming = self._incoming
+        if self._phase is _Phase.RUNNING:
+            return [Send(messages.REQUEST_TRAILERS_CONTINUE)]
+        if self._phase is _Phase.OPEN or incoming.trailers:
+            return self._out_of_order("request_trailers")
+        incoming.trailers = True
+        return self._complete(message) if self._phase is _Phase.BODY else []
+
+    def _complete(self, message: ProcessingRequest) -> Commands:
+        """The whole request is here: refuse it, send it anywhere, or ask the picker."""
+        self._incoming.take_subset(message)
+        request = self._incoming.complete()
+        if isinstance(request, Refusal):
+            return self._refuse(request)
+        if isinstance(request, Unrouted):
+            return self._pass_on(request.why)
+        self._phase = _Phase.DECIDING
+        return [Decide(request)]
+
+    # --- answers to the request ---
+
+    def _without_body(self) -> Commands:
+        intake = self._incoming.intake
+        if route_of(intake.method, intake.path) is not Route.MODELS:
+            return self._pass_on("no_body")
+        cards, created = self._directory.models(), self._options.created
+        name = model_in(intake.path)
+        body = list_models(cards, created=created) if name is None else one_model(cards, name, created=created)
+        if body is None:
+            return self._refuse(Refusal(404, Reason.ADAPTER_UNKNOWN, f"The model `{name}` does not exist."))
+        return self._over([Send(messages.immediate(200, body, [("content-type", "application/json")])), Finish()])
+
+    def _pass_on(self, why: str) -> Commands:
+        """Send the request to any ready pod, without the picker."""
+        endpoint = None if self._incoming.subset == () else self._directory.any_endpoint()
+        if endpoint is None:
+            return self._refuse(Refusal(status_of(Reason.NO_POD), Reason.NO_POD, "no pod is ready for the request"))
+        if why in ("no_body", "body_mode"):
+            self._phase = _Phase.RUNNING
+            return [Send(self._incoming.forward_headers(endpoint)), Passed(why)]
+        self._renaming = self._incoming.renaming(None)
+        return [*self._send_on(endpoint), Passed(why)]
+
+    def _send_on(self, destination: str) -> Commands:
+        self._phase = _Phase.RUNNING
+        return [Send(message) for message in self._incoming.forward(destination, self._renaming)]
+
+    def _refuse(self, refusal: Refusal) -> Commands:
+        """Answer the client without having asked the picker."""
+        return self._over(self._immediate(refusal), Refused(refusal.status, refusal.reason, refusal.message))
+
+    def _immediate(self, refusal: Refusal) -> Commands:
+        body = error_body(refusal.status, refusal.message, param=param_of(refusal.reason))
+        headers = error_headers(refusal.reason, refusal.retry_after)
+        return [Send(messages.immediate(refusal.status, body, headers)), Finish()]
+
+    def _decided_too_late(self, answer: Dispatch | Reject) -> Commands:
+        if isinstance(answer, Reject) or self._dispatch is not None:
+            return []
+        # The picker counts the request as in flight although nobody waits for it any more.
+        self._dispatch = answer
+        return self._end()
+
+    # --- the response, on its way back ---
+
+    def _on_response_headers(self, message: ProcessingRequest) -> Commands:
+        if self._response is not None:
+            return self._out_of_order("response_headers")
+        withdrawn = self._withdraw()
+        self._phase = _Phase.RUNNING
+        self._response = response = Response(self._incoming.response_mode, self._renaming)
+        address = served_address(message)
+        commands: Commands = [*withdrawn, Send(response.headers(message, self._pod_at(address)))]
+        if self._dispatch is not None:
+            commands.append(Dispatched(self.request_id, address or self._dispatch.target.address))
+            if response.status is not None:
+                commands.append(Started(self.request_id, response.status))
+        if message.response_headers.end_of_stream:
+            commands += self._end()
+        return commands
+
+    def _pod_at(self, address: str | None) -> str | None:
+        """Name of the pod that served: by its address, else as picked; None when the picker did not choose."""
+        dispatch = self._dispatch
+        if dispatch is None or address is None:
+            return address if dispatch is None else dispatch.target.pod
+        targets = (dispatch.target, *dispatch.fallbacks)
+        return next((target.pod for target in targets if target.address == address), address)
+
+    def _on_response_body(self, message: ProcessingRequest) -> Commands:
+        response = self._responding()
+        commands = [*self._withdraw(), *self._sends(response.body(message.response_body))]
+        self._phase = _Phase.RUNNING
+        return commands + self._end() if message.response_body.end_of_stream else commands
+
+    def _on_response_trailers(self, _: ProcessingRequest) -> Commands:
+        response = self._responding()
+        commands = [*self._withdraw(), *self._sends(response.trailers())]
+        self._phase = _Phase.RUNNING
+        return commands + self._end()
+
+    def _responding(self) -> Response:
+        """The response; one without a status when the gateway does not send us response headers."""
+        if self._response is None:
+            self._response = Response(self._incoming.response_mode, self._renaming)
+        return self._response
+
+    @staticmethod
+    def _sends(out: list[ProcessingResponse]) -> Commands:
+        return [Send(message) for message in out]
+
+    # --- ends ---
+
+    def _withdraw(self) -> Commands:
+        """The gateway answered by itself while the picker still decides (a timeout of the route, say)."""
+        return [Withdraw(self.request_id)] if self._phase is _Phase.DECIDING else []
+
+    def _end(self) -> Commands:
+        """What the end of the HTTP stream means for the request.
+
+        Served, once response headers came with a status below 400, even if the client then left; failed, with the
+        status, from 400 on (Envoy's own 503 for an upstream that cannot be reached comes this way too); abandoned,
+        when the stream ended before any of the response.
+        """
+        if self._phase is _Phase.DECIDING:
+            return self._withdraw()
+        if self._dispatch is None or self._ended:
+            return []
+        self._ended = True
+        if self._response is None:
+            return [Ended(self.request_id, Outcome.ABANDONED)]
+        status = self._response.status
+        outcome = Outcome.FAILED if status is not None and status >= 400 else Outcome.SERVED
+        return [Ended(self.request_id, outcome, status, self._response.usage)]
+
+    def _out_of_order(self, kind: str) -> Commands:
+        return self._broken(f"{kind} {self._phase.value}")
+
+    def _broken(self, error: str) -> Commands:
+        """The gateway broke the protocol: let the request go on without us, and say why."""
+        commands = self._end()
+        if self._response is None and self._dispatch is not None:
+            commands = [Ended(self.request_id, Outcome.FAILED)]  # nobody will tell how it ends
+        return self._over(commands, Finish(error))
+
+    def _over(self, commands: Commands, *more: AnyCommand) -> Commands:
+        self._phase = _Phase.OVER
+        return [*commands, *more]
+
+    _HANDLERS: ClassVar[dict[str | None, Callable[["Session", ProcessingRequest], Commands]]] = {
+        "request_headers": _on_request_headers,
+        "request_body": _on_request_body,
+        "request_trailers": _on_request_trailers,
+        "response_headers": _on_response_headers,
+        "response_body": _on_response_body,
+        "response_trailers": _on_response_trailers,
+    }

@@ -1,0 +1,164 @@
+"""`ProcessingResponse` messages: the only place that builds protobuf.
+
+In: plain values. Out: messages, never changed after they are built, so that equal ones are shared (constants and
+small caches: building one costs more than the rest of an answer). Not here: when which message is due.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from envoy.config.core.v3.base_pb2 import HeaderValue, HeaderValueOption
+from envoy.service.ext_proc.v3.external_processor_pb2 import (
+    BodyMutation,
+    BodyResponse,
+    CommonResponse,
+    HeaderMutation,
+    HeadersResponse,
+    ImmediateResponse,
+    ProcessingResponse,
+    StreamedBodyResponse,
+    TrailersResponse,
+)
+from envoy.type.v3.http_status_pb2 import HttpStatus
+from google.protobuf.struct_pb2 import Struct, Value
+
+from lorapick.wire.extproc.headers import CONTENT_LENGTH, DESTINATION, METADATA, OWN_PREFIX
+
+REQUEST_HEADERS_CONTINUE = ProcessingResponse(request_headers=HeadersResponse())
+REQUEST_BODY_CONTINUE = ProcessingResponse(request_body=BodyResponse())
+REQUEST_TRAILERS_CONTINUE = ProcessingResponse(request_trailers=TrailersResponse())
+RESPONSE_HEADERS_CONTINUE = ProcessingResponse(response_headers=HeadersResponse())
+RESPONSE_BODY_CONTINUE = ProcessingResponse(response_body=BodyResponse())
+RESPONSE_TRAILERS_CONTINUE = ProcessingResponse(response_trailers=TrailersResponse())
+
+POD = OWN_PREFIX + "pod"
+"""Response header: the pod that served."""
+WENT_THROUGH = "x-went-into-resp-headers"
+"""Response header that llm-d's endpoint picker sets; its conformance tests look for it."""
+
+
+def _set_headers(headers: Iterable[tuple[str, str]]) -> list[HeaderValueOption]:
+    return [
+        HeaderValueOption(
+            header=HeaderValue(key=key, raw_value=value.encode()),
+            append_action=HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+        )
+        for key, value in headers
+    ]
+
+
+def _destination_metadata(destination: str) -> Struct:
+    inner = Struct(fields={DESTINATION: Value(string_value=destination)})
+    return Struct(fields={METADATA: Value(struct_value=inner)})
+
+
+def _common(
+    destination: str, *, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...], body: bytes | None
+) -> CommonResponse:
+    return CommonResponse(
+        header_mutation=HeaderMutation(
+            set_headers=_set_headers(((DESTINATION, destination), *headers)), remove_headers=strip
+        ),
+        body_mutation=None if body is None else BodyMutation(body=body),
+        clear_route_cache=True,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _routed_headers(destination: str) -> ProcessingResponse:
+    return _build_routed_headers(destination, (), ())
+
+
+def _build_routed_headers(
+    destination: str, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...]
+) -> ProcessingResponse:
+    return ProcessingResponse(
+        request_headers=HeadersResponse(response=_common(destination, headers=headers, strip=strip, body=None)),
+        dynamic_metadata=_destination_metadata(destination),
+    )
+
+
+def routed_headers(
+    destination: str, *, headers: tuple[tuple[str, str], ...] = (), strip: tuple[str, ...] = ()
+) -> ProcessingResponse:
+    """Answer to request headers that sends the request to `destination` (`ip:port`, fallbacks after commas).
+
+    The header and the metadata carry the same value; which of the two counts is the gateway's configuration.
+    """
+    if headers or strip:
+        return _build_routed_headers(destination, headers, strip)
+    return _routed_headers(destination)
+
+
+@lru_cache(maxsize=1024)
+def _routed_body(destination: str) -> ProcessingResponse:
+    return _build_routed_body(destination, (), (), None)
+
+
+def _build_routed_body(
+    destination: str, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...], body: bytes | None
+) -> ProcessingResponse:
+    return ProcessingResponse(
+        request_body=BodyResponse(response=_common(destination, headers=headers, strip=strip, body=body)),
+        dynamic_metadata=_destination_metadata(destination),
+    )
+
+
+def routed_body(
+    destination: str,
+    *,
+    headers: tuple[tuple[str, str], ...] = (),
+    strip: tuple[str, ...] = (),
+    body: bytes | None = None,
+) -> ProcessingResponse:
+    """Answer to a buffered request body: as `routed_headers`, and another body when one is given."""
+    if headers or strip or body is not None:
+        return _build_routed_body(destination, headers, strip, body)
+    return _routed_body(destination)
+
+
+def length_header(body: bytes) -> tuple[str, str]:
+    """`content-length` of an exchanged body: Envoy refuses a buffered body whose length differs from the header."""
+    return CONTENT_LENGTH, str(len(body))
+
+
+def request_chunk(chunk: bytes, *, last: bool) -> ProcessingResponse:
+    """One piece of a full-duplex request body."""
+    return ProcessingResponse(request_body=_streamed(chunk, last))
+
+
+def response_chunk(chunk: bytes, *, last: bool) -> ProcessingResponse:
+    """One piece of a full-duplex response body."""
+    return ProcessingResponse(response_body=_streamed(chunk, last))
+
+
+def _streamed(chunk: bytes, last: bool) -> BodyResponse:
+    streamed = StreamedBodyResponse(body=chunk, end_of_stream=last)
+    return BodyResponse(response=CommonResponse(body_mutation=BodyMutation(streamed_response=streamed)))
+
+
+def replaced_response_body(body: bytes) -> ProcessingResponse:
+    """Another body, or piece of one, in the modes that answer each message with one (STREAMED, BUFFERED)."""
+    mutation = BodyMutation(body=body) if body else BodyMutation(clear_body=True)
+    return ProcessingResponse(response_body=BodyResponse(response=CommonResponse(body_mutation=mutation)))
+
+
+@lru_cache(maxsize=1024)
+def response_headers(pod: str | None, *, length_changes: bool) -> ProcessingResponse:
+    """Answer to response headers: who served; without `content-length` when the body's length may change."""
+    headers = [(WENT_THROUGH, "true")] + ([(POD, pod)] if pod else [])
+    mutation = HeaderMutation(
+        set_headers=_set_headers(headers), remove_headers=[CONTENT_LENGTH] if length_changes else []
+    )
+    return ProcessingResponse(response_headers=HeadersResponse(response=CommonResponse(header_mutation=mutation)))
+
+
+def immediate(status: int, body: bytes, headers: Iterable[tuple[str, str]]) -> ProcessingResponse:
+    """An answer to the client in place of a pod's. Status codes that Envoy's enum lacks pass as numbers."""
+    return ProcessingResponse(
+        immediate_response=ImmediateResponse(
+            status=HttpStatus(code=status),  # an open enum of HTTP codes
+            headers=HeaderMutation(set_headers=_set_headers(headers)),
+            body=body,
+        )
+    )

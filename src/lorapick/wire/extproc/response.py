@@ -1,0 +1,116 @@
+"""The way back: one response's part of the conversation.
+
+In: response headers, body and trailers of the gateway. Out: the messages that answer them; the status, the address
+that served, the usage. Not here: what the end of the response means for the request (`session.py`).
+"""
+
+from enum import Enum
+from typing import Any
+
+from envoy.service.ext_proc.v3.external_processor_pb2 import HttpBody, ProcessingRequest, ProcessingResponse
+
+from lorapick.model.answers import Usage
+from lorapick.wire.answers import ModelRestorer, UsageReader, usage_reader
+from lorapick.wire.extproc import messages
+from lorapick.wire.extproc.chunking import chunks
+from lorapick.wire.extproc.headers import METADATA, SERVED
+
+_ATTRIBUTES = "envoy.filters.http.ext_proc"
+_UPSTREAM = "upstream.address"
+_READ = frozenset({":status", "content-type", "content-encoding"})
+
+
+class BodyMode(Enum):
+    """How the gateway wants response bodies answered."""
+
+    FULL_DUPLEX = "full_duplex"
+    """Every byte is sent back, in any number of messages."""
+    ONE_FOR_ONE = "one_for_one"
+    """One answer for each message: as it was, or exchanged (STREAMED, BUFFERED)."""
+
+
+class Renaming:
+    """Names of the model on both sides, when they differ."""
+
+    __slots__ = ("asked", "served")
+
+    def __init__(self, *, asked: str, served: str) -> None:
+        self.asked = asked
+        self.served = served
+
+
+class Response:
+    """One response on its way to the client."""
+
+    def __init__(self, mode: BodyMode, renaming: Renaming | None) -> None:
+        """Begin; `renaming` is None when the pod was asked under the client's name."""
+        self.status: int | None = None
+        """HTTP status; None: the gateway sent no response headers."""
+        self._mode = mode
+        self._renaming = renaming
+        self._restorer: ModelRestorer | None = None
+        self._reader: UsageReader | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """Token counts read so far; None: none."""
+        return self._reader.usage if self._reader else None
+
+    def headers(self, message: ProcessingRequest, pod: str | None) -> ProcessingResponse:
+        """Read the response headers; `pod` is named to the client."""
+        found = {
+            header.key: header.raw_value.decode("latin-1") or header.value
+            for header in message.response_headers.headers.headers
+            if header.key in _READ
+        }
+        status = found.get(":status", "")
+        self.status = int(status) if len(status) == 3 and status.isascii() and status.isdecimal() else None
+        if found.get("content-encoding", "identity") == "identity":
+            self._reader = usage_reader(found.get("content-type", "").lower())
+            if self._renaming is not None and self._reader is not None:
+                self._restorer = ModelRestorer(served=self._renaming.served, asked=self._renaming.asked)
+        return messages.response_headers(pod, length_changes=self._restorer is not None)
+
+    def body(self, body: HttpBody) -> list[ProcessingResponse]:
+        """Answer one body message."""
+        piece, last = body.body, body.end_of_stream
+        if self._reader is not None:
+            self._reader.feed(piece, last=last)
+        out = self._restorer.feed(piece, last=last) if self._restorer is not None else piece
+        if self._mode is BodyMode.ONE_FOR_ONE:
+            return [messages.RESPONSE_BODY_CONTINUE if out == piece else messages.replaced_response_body(out)]
+        return self._streamed(out, last=last)
+
+    def trailers(self) -> list[ProcessingResponse]:
+        """Answer the trailers; bytes held back for a name go first."""
+        rest = self._restorer.feed(b"", last=True) if self._restorer is not None else b""
+        if self._reader is not None:
+            self._reader.feed(b"", last=True)
+        held = self._streamed(rest, last=False) if rest and self._mode is BodyMode.FULL_DUPLEX else []
+        return [*held, messages.RESPONSE_TRAILERS_CONTINUE]
+
+    def _streamed(self, out: bytes, *, last: bool) -> list[ProcessingResponse]:
+        pieces = chunks(out)
+        end = len(pieces) - 1
+        return [
+            messages.response_chunk(piece, last=last and index == end)
+            for index, piece in enumerate(pieces)
+            if piece or last or len(pieces) > 1
+        ]
+
+
+def served_address(message: ProcessingRequest) -> str | None:
+    """Address of the upstream that really served, as far as the gateway tells; None: it does not.
+
+    `upstream.address` needs `response_attributes` in the filter's configuration; the metadata key is set by gateways
+    of the Gateway API Inference Extension.
+    """
+    attributes: Any = message.attributes
+    if _ATTRIBUTES in attributes:
+        address: str = attributes[_ATTRIBUTES].fields[_UPSTREAM].string_value
+        if address:
+            return address
+    metadata: Any = message.metadata_context.filter_metadata
+    if METADATA in metadata and SERVED in metadata[METADATA].fields:
+        return str(metadata[METADATA].fields[SERVED].string_value) or None
+    return None
