@@ -1,0 +1,177 @@
+"""What a whole installation on one machine consists of, and the files that say so to its parts.
+
+In: `StackOptions`. Out: addresses, `lorapick.yaml` and `pods.yaml` as documents, command lines.
+Not here: starting anything (see `live.stack`).
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lorapick.live.addresses import free_ports
+from lorapick.model.pods import Pod, PodLimits
+from lorapick.model.units import AdapterName, Bytes, Seconds
+
+LORAPICK = (sys.executable, "-m", "lorapick.cli.main")
+"""Our own command, without relying on the search path."""
+
+
+class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """One Envoy, its pickers and pods. Addresses that are None get a free port on 127.0.0.1."""
+
+    pods: int = 8
+    """Emulated pods; 0 with `external`."""
+    adapters: int | tuple[AdapterName, ...] = 40
+    """Names, or how many of `adapter-000`, `adapter-001`, ..."""
+    policy: str = "weighted"
+    mode: str = "inline"
+    """Swap mode of the emulated pods: `inline` or `drain`."""
+    body: str = "buffered"
+    observe: str = "headers"
+    max_body: Bytes = 10 * 1024 * 1024
+    longest_hold: Seconds = 30.0
+    limits: PodLimits = PodLimits()
+    speed: float = 1.0
+    """Model seconds per real second of the emulated pods."""
+    pickers: int = 1
+    concurrency: int = 1
+    """Envoy's worker threads."""
+    seed: int = 0
+    run_dir: Path | None = None
+    """Files, sockets and logs; None: a temporary directory that goes with the stack."""
+    endpoint: str | None = None
+    admin: str | None = None
+    metrics: str | None = None
+    health: str | None = None
+    pod_port: int = 0
+    """Port of the first emulated pod, the others follow; 0: free ports."""
+    restart_pods: Seconds | None = None
+    """Seconds after which a dead pod comes back, as Kubernetes would; None: only when asked to."""
+    pod_arguments: tuple[str, ...] = ()
+    """Further flags of `lorapick pod`."""
+    external: tuple[Pod, ...] = ()
+    """Pods that run already; then none are emulated."""
+    configuration: Mapping[str, Any] = {}
+    """Laid over the generated `lorapick.yaml`, mapping by mapping."""
+    pod_command: Callable[[Pod, "StackOptions"], tuple[str, ...]] | None = None
+    picker_command: Callable[[Path, str], tuple[str, ...]] | None = None
+    """Another picker: from its configuration file and its ext_proc address to a command line."""
+
+    def __post_init__(self) -> None:
+        _at_least("pods", self.pods, 0 if self.external else 1)
+        _at_least("pickers", self.pickers, 1)
+        _at_least("concurrency", self.concurrency, 1)
+        _at_least("adapters", len(self.adapter_names), 0)
+
+    @property
+    def adapter_names(self) -> tuple[AdapterName, ...]:
+        """The adapters by name."""
+        if isinstance(self.adapters, tuple):
+            return self.adapters
+        return tuple(f"adapter-{number:03d}" for number in range(self.adapters))
+
+
+class PickerPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one picker listens."""
+
+    extproc: str
+    health: str
+    metrics: str
+    admin: str
+    configuration: Path
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} is {value}; it must be {least} or more")
+
+
+def emulated_pods(options: StackOptions) -> tuple[Pod, ...]:
+    """Return the pods that the stack starts itself, `pod-0` first; ports are chosen now."""
+    count = 0 if options.external else options.pods
+    ports = range(options.pod_port, options.pod_port + count) if options.pod_port else free_ports(count)
+    return tuple(
+        Pod(name=f"pod-{number}", address=f"127.0.0.1:{port}", limits=options.limits)
+        for number, port in enumerate(ports)
+    )
+
+
+def pods_document(pods: tuple[Pod, ...]) -> list[dict[str, Any]]:
+    """Return the content of `pods.yaml`: per pod its name, address and what is not a default."""
+    return [_without_defaults(pod) for pod in pods]
+
+
+def _without_defaults(pod: Pod) -> dict[str, Any]:
+    plain = Pod(name=pod.name, address=pod.address)
+    row: dict[str, Any] = {"name": pod.name, "address": pod.address}
+    for field in ("role", "zone", "labels", "engine", "base_model", "dcgm_url"):
+        if getattr(pod, field) != getattr(plain, field):
+            row[field] = msgspec.to_builtins(getattr(pod, field))
+    if pod.limits != PodLimits():
+        row.update(msgspec.to_builtins(pod.limits))
+    return row
+
+
+def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path) -> dict[str, Any]:
+    """Return the content of `lorapick.yaml` for one picker."""
+    generated = {
+        "discovery": {"file": str(pods_file)},
+        "defaults": msgspec.to_builtins(options.limits),
+        "adapters": {"list": [{"name": name} for name in options.adapter_names]},
+        "picking": {"policy": options.policy},
+        "server": {"body": options.body, "observe": options.observe},
+        "seed": options.seed,
+    }
+    places = {
+        "server": {
+            "extproc": place.extproc,
+            "health": place.health,
+            "metrics": place.metrics,
+            "admin": place.admin,
+        }
+    }
+    return _laid_over(_laid_over(generated, options.configuration), places)
+
+
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            result[key] = _laid_over(old, value)
+        else:
+            result[key] = value
+    return result
+
+
+def pod_command(pod: Pod, options: StackOptions) -> tuple[str, ...]:
+    """Return the command line of one emulated pod."""
+    if options.pod_command is not None:
+        return options.pod_command(pod, options)
+    limits = pod.limits
+    return (
+        *LORAPICK,
+        "pod",
+        *("--name", pod.name),
+        *("--host", pod.address.rpartition(":")[0]),
+        *("--port", pod.address.rpartition(":")[2]),
+        *("--base-model", pod.base_model),
+        *("--adapters", ",".join(options.adapter_names)),
+        *("--max-loras", str(limits.max_loras)),
+        *("--max-cpu-loras", str(limits.max_cpu_loras)),
+        *("--max-lora-rank", str(limits.max_lora_rank)),
+        *("--max-num-seqs", str(limits.max_num_seqs)),
+        *("--mode", options.mode),
+        *("--speed", str(options.speed)),
+        *options.pod_arguments,
+    )
+
+
+def picker_command(options: StackOptions, place: PickerPlace) -> tuple[str, ...]:
+    """Return the command line of one picker."""
+    if options.picker_command is not None:
+        return options.picker_command(place.configuration, place.extproc)
+    return (*LORAPICK, "serve", "--config", str(place.configuration))
