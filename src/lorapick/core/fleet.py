@@ -85,8 +85,9 @@ class Fleet:
         return self._state
 
     def next_wakeup(self) -> Seconds | None:
-        """When a Ticked is needed at the latest, because a hold runs out; None: no need."""
-        return self._state.holds.next_due()
+        """When a Ticked is needed at the latest, because a hold or the load it waits for runs out; None: no need."""
+        due = self._state.holds.next_due()
+        return due if due is None else min(due, self._state.residency.next_due)
 
     def check(self) -> None:
         """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""

@@ -50,6 +50,8 @@ def on_arrived(state: FleetState, event: RequestArrived, now: Seconds) -> list[E
     state.flights[request.id] = flight
     if isinstance(adapter, Unknown):
         return _reject_unknown(state, flight, adapter, cause=event.id)
+    if adapter is not None:
+        state.tally.by_adapter[adapter.name] += 1
     return decide(state, flight, now, cause=event.id)
 
 

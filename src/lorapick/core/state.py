@@ -54,6 +54,7 @@ class Tally:
 
     __slots__ = (
         "arrivals",
+        "by_adapter",
         "coalesced",
         "dispatched",
         "fallbacks",
@@ -65,6 +66,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.arrivals = 0
+        self.by_adapter: Counter[AdapterName] = Counter()
+        """Arrivals per adapter."""
         self.dispatched = 0
         self.coalesced = 0
         """Dispatches that followed a load under way."""

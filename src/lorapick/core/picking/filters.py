@@ -49,6 +49,29 @@ def veto(query: Query, view: FleetView, row: int, now: Seconds) -> int:
     return 0
 
 
+def passing(query: Query, view: FleetView, now: Seconds) -> list[int]:
+    """Rows that `veto` passes, in row order: the same tests in one loop without a call per row."""
+    gate, prefill, queue, limit, fresh = view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until
+    oldest = float("-inf") if query.ignore_stale else now
+    rows = [
+        row
+        for row in range(view.rows)
+        if not gate[row] and not prefill[row] and queue[row] < limit[row] and fresh[row] >= oldest
+    ]
+    codes = query.codes
+    if codes is not None:
+        pressure = view.pressure
+        rows = [row for row in rows if (tier := codes[row] & TIER_BITS) and (tier >= LOADING or not pressure[row])]
+        if query.rank:
+            ranks = view.max_rank
+            rows = [row for row in rows if query.rank <= ranks[row]]
+    if query.base is not None:
+        rows = [row for row in rows if view.base[row] == query.base]
+    if query.mask is not None:
+        rows = [row for row in rows if not query.mask[row]]
+    return rows
+
+
 def eligible(query: Query, columns: PodColumns, now: Seconds) -> NDArray[np.bool_]:
     """Rows that `veto` passes, all at once. Which filter refused the others is rebuilt only when someone asks."""
     view = columns.vectors()

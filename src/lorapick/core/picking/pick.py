@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from lorapick.core.columns import PINNED, TIER_BITS, PodColumns
-from lorapick.core.picking.filters import eligible, veto
+from lorapick.core.picking.filters import eligible, passing
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Ratio, Seconds
 
-LOOP_ROWS = 64
+LOOP_ROWS = 48
 """Up to this many rows the loop is faster than the columns (bench/pick.py)."""
 
 
@@ -51,21 +51,18 @@ def pick_by_loop(
     query: Query, columns: PodColumns, *, now: Seconds, draw: Ratio, policy: Policy, fallbacks: int
 ) -> Choice:
     """Row after row; best for some dozens of pods."""
-    score_of = policy.score
-    scored = [
-        (-score_of(query, columns, row), row) for row in range(columns.rows) if not veto(query, columns, row, now)
-    ]
-    if not scored:
+    rows = passing(query, columns, now)
+    if not rows:
         return NOBODY
-    scored.sort()
-    best = scored[0][0]
-    ties = 1
-    while ties < len(scored) and scored[ties][0] == best:
-        ties += 1
-    winner = scored[int(draw * ties)][1]
-    winner = _sticky(query, winner, {row for _, row in scored} if query.session_row >= 0 else None)
-    rest = tuple([row for _, row in scored if row != winner][:fallbacks])
-    return Choice(winner, policy.score(query, columns, winner), rest)
+    scores = policy.score_rows(query, columns, rows)
+    best = max(scores)
+    tied = [row for row, score in zip(rows, scores, strict=True) if score == best]
+    winner = tied[int(draw * len(tied))]
+    if query.session_row >= 0:
+        winner = _sticky(query, winner, rows)
+    ranked = sorted(zip([-score for score in scores], rows, strict=True))
+    rest = tuple([row for _, row in ranked[: fallbacks + 1] if row != winner][:fallbacks])
+    return Choice(winner, scores[rows.index(winner)], rest)
 
 
 def pick_by_columns(
@@ -81,7 +78,8 @@ def pick_by_columns(
     ties = np.flatnonzero(scores == best)
     winner = int(ties[int(draw * len(ties))])
     session = query.session_row
-    winner = _sticky(query, winner, {session} if session >= 0 and may[session] else None)
+    if session >= 0 and may[session]:
+        winner = _sticky(query, winner, [session])
     score = float(scores[winner])
     rest: list[int] = []
     scores[winner] = -np.inf
@@ -95,10 +93,10 @@ def pick_by_columns(
     return Choice(winner, score, tuple(rest))
 
 
-def _sticky(query: Query, winner: int, may: set[int] | None) -> int:
+def _sticky(query: Query, winner: int, may: list[int]) -> int:
     """Among equal holders the session's last pod: same residency code as the winner, and allowed to serve."""
     session = query.session_row
-    if may is None or session not in may or session == winner:
+    if session not in may or session == winner:
         return winner
     codes = query.codes
     # Serving and idle are one class here: both hold the adapter; only a pin or another tier tells them apart.

@@ -1,7 +1,7 @@
 """What a picking policy is: a preference among the pods that the filters left.
 
-A policy gives a score, higher is better, once for one row and once for all rows; both do the same float64
-operations in the same order, so that the loop, the columns and a replay agree to the last bit.
+A policy gives a score, higher is better: for one row (obvious), for some rows (a loop), for all rows (columns).
+All three do the same float64 operations in the same order, so that they and a replay agree to the last bit.
 """
 
 from typing import Protocol
@@ -23,6 +23,10 @@ class Policy(Protocol):
 
     def score(self, query: Query, view: FleetView, row: int) -> float:
         """Score of one pod."""
+        ...
+
+    def score_rows(self, query: Query, view: FleetView, rows: list[int]) -> list[float]:
+        """Scores of some rows, in their order, without a call per row."""
         ...
 
     def scores(self, query: Query, columns: PodColumns) -> NDArray[np.float64]:

@@ -22,6 +22,11 @@ class RoundRobin:
         del query
         return -float((row - view.turn) % view.rows)
 
+    def score_rows(self, query: Query, view: FleetView, rows: list[int]) -> list[float]:
+        """The same for some rows."""
+        del query
+        return [-float((row - view.turn) % view.rows) for row in rows]
+
     def scores(self, query: Query, columns: PodColumns) -> NDArray[np.float64]:
         """The same for all rows."""
         del query

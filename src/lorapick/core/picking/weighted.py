@@ -51,16 +51,28 @@ class Weighted:
 
     def score(self, query: Query, view: FleetView, row: int) -> float:
         """Weighted sum for one pod, in the order of the formula."""
-        if query.codes is None:
-            affinity = 1.0
-        else:
-            affinity = self._affinity[query.codes[row] | (_FREE if view.free_slots[row] > 0 else 0)]
-        score = self._adapter * affinity
-        if query.kv:
-            score += self._kv * query.kv.get(row, 0.0)
+        score = self._adapter * self._affinity_of(query, view, row)
+        score += self._kv * query.kv.get(row, 0.0)
         score += self._queue * (1.0 - view.queue[row] / view.max_queue[row])
         score += self._gpu * (1.0 - view.gpu[row])
         return score
+
+    def score_rows(self, query: Query, view: FleetView, rows: list[int]) -> list[float]:
+        """The same sums, with everything looked up once."""
+        w_queue, w_gpu = self._queue, self._gpu
+        queue, limit, gpu = view.queue, view.max_queue, view.gpu
+        if query.codes is None:
+            adapter = [self._adapter] * len(rows)
+        else:
+            w_adapter, table, codes, free = self._adapter, self._affinity, query.codes, view.free_slots
+            adapter = [w_adapter * table[codes[row] | (_FREE if free[row] > 0 else 0)] for row in rows]
+        if query.kv:
+            w_kv, share = self._kv, query.kv.get
+            adapter = [score + w_kv * share(row, 0.0) for score, row in zip(adapter, rows, strict=True)]
+        return [
+            score + w_queue * (1.0 - queue[row] / limit[row]) + w_gpu * (1.0 - gpu[row])
+            for score, row in zip(adapter, rows, strict=True)
+        ]
 
     def scores(self, query: Query, columns: PodColumns) -> NDArray[np.float64]:
         """Weighted sums of all rows."""

@@ -106,6 +106,7 @@ class Residency:
     def declare(self, name: AdapterName) -> None:
         """The operator names an adapter: pods whose registry is unknown are taken to know it."""
         self._declared[name] = None
+        self._columns.adapter_row(name)
         for home in self._pods.values():
             self._write(home, name)
 
@@ -244,6 +245,11 @@ class Residency:
         self._write(home, name)
 
     # -- what people ask
+
+    @property
+    def next_due(self) -> Seconds:
+        """When the next unreported load counts as ended; infinity: none is under way."""
+        return self._next_due
 
     def tier(self, row: int, name: AdapterName) -> Tier:
         """Tier as picking sees it."""

@@ -1,0 +1,234 @@
+"""The live driver: sockets on one side, `Fleet.apply` on the other.
+
+In: calls of the transports (`live.ports.Picker`) and of scraper, discovery and controller (`submit`), from one
+event loop. Out: decisions as values, notes as log lines, events and effects to observers and to the event log.
+It stamps events with the clock (read once per event) and a running id, keeps the futures of held requests, and
+wakes the core when a hold runs out. Not here: any decision (see `core`), any protocol (see `wire`).
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lorapick.core.fleet import Fleet
+from lorapick.live.ports import ModelCard, Usage
+from lorapick.live.publish import Observer
+from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Note, Raise, Register, Reject, Touch, Unload
+from lorapick.model.events import Event, RequestArrived, RequestDispatched, RequestEnded, ResponseStarted, Ticked
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import Settings
+from lorapick.model.units import RequestId, Seconds
+
+log = logging.getLogger(__name__)
+
+MakeEvent = Callable[[Seconds, int], Event]
+"""Given the time and the id, the event."""
+
+
+class Recorder(Protocol):
+    """Keeps events for a replay (see `live.eventlog`)."""
+
+    def record(self, event: Event) -> None:
+        """Keep one event."""
+        ...
+
+
+class Driver:
+    """One fleet, driven by one event loop. Not thread-safe, by design."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        seed: int,
+        clock: Callable[[], Seconds] = time.monotonic,
+        observers: Iterable[Observer] = (),
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.fleet = Fleet(settings, seed=seed)
+        self.observers = [*observers]
+        self.alerts: dict[str, tuple[Seconds, dict[str, str | float]]] = {}
+        self.started_at = time.time()
+        self._clock = clock
+        self._recorder = recorder
+        self._last_t = clock()
+        self._next_id = 0
+        self._turn = 0
+        self._copies = 0
+        self._waiting: dict[RequestId, asyncio.Future[Dispatch | Reject]] = {}
+        self._addresses: dict[RequestId, str] = {}
+        """Address picked for each dispatched request: a different one that served is news."""
+        self._wakeup: asyncio.TimerHandle | None = None
+        self._wakeup_at = float("inf")
+
+    # -- the door
+
+    def submit(self, make: MakeEvent) -> list[Effect]:
+        """Stamp an event, apply it, perform what comes of it, and return the effects."""
+        # The clock is monotonic; max() guards the core against a platform where it is not.
+        t = self._last_t = max(self._clock(), self._last_t)
+        self._next_id += 1
+        event = make(t, self._next_id)
+        effects = self.fleet.apply(event, t)
+        if self._recorder is not None:
+            self._recorder.record(event)
+        for effect in effects:
+            self._perform(effect)
+        for observer in self.observers:
+            observer.observe(event, effects)
+        self._arm()
+        return effects
+
+    def now(self) -> Seconds:
+        """The driver's clock."""
+        return self._clock()
+
+    # -- live.ports.Picker
+
+    async def decide(self, request: Request) -> Dispatch | Reject:
+        """Choose a pod; waits while the request is held. Cancelling abandons it.
+
+        The answer's `request_id` counts from then on: a client that uses an id twice at once gets a fresh one.
+        """
+        request = self._unique(request)
+        effects = self.submit(lambda t, i: RequestArrived(t=t, id=i, request=request))
+        # A hold that nobody can end at once is waited for below.
+        answer = _answer(effects, request.id)
+        if answer is not None:
+            return answer
+        future: asyncio.Future[Dispatch | Reject] = asyncio.get_running_loop().create_future()
+        self._waiting[request.id] = future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.submit(lambda t, i: RequestEnded(t=t, id=i, request_id=request.id, outcome=Outcome.ABANDONED))
+            self._addresses.pop(request.id, None)
+            raise
+        finally:
+            self._waiting.pop(request.id, None)
+
+    def _unique(self, request: Request) -> Request:
+        flights = self.fleet.state.flights
+        if request.id not in flights:
+            return request
+        self._copies += 1
+        log.info(
+            "request id %s is in flight already; its second use is counted as %s~%d",
+            request.id,
+            request.id,
+            self._copies,
+        )
+        return msgspec.structs.replace(request, id=f"{request.id}~{self._copies}")
+
+    def dispatched(self, request_id: RequestId, address: str) -> None:
+        """Say which endpoint really serves a request; news only when it is not the one that was picked."""
+        if self._addresses.get(request_id) == address:
+            return
+        pod = next((pod.name for _, pod in self.fleet.state.columns.live() if pod.address == address), None)
+        if pod is None:
+            log.warning("request %s was served by %s, which is no pod of ours", request_id, address)
+            return
+        self.submit(lambda t, i: RequestDispatched(t=t, id=i, request_id=request_id, pod=pod))
+
+    def response_started(self, request_id: RequestId, status: int) -> None:
+        """Say that response headers came."""
+        self.submit(lambda t, i: ResponseStarted(t=t, id=i, request_id=request_id, status=status))
+
+    def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
+        """Say that a dispatched request left."""
+        self._addresses.pop(request_id, None)
+        usage = usage if usage is not None else Usage()
+        self.submit(
+            lambda t, i: RequestEnded(
+                t=t,
+                id=i,
+                request_id=request_id,
+                outcome=outcome,
+                status=status,
+                prompt_tokens=usage.prompt_tokens,
+                cached_tokens=usage.cached_tokens,
+                output_tokens=usage.output_tokens,
+            )
+        )
+
+    def models(self) -> Sequence[ModelCard]:
+        """Base models of the fleet, then every adapter that a pod or the operator named, then aliases; each once."""
+        state = self.fleet.state
+        bases = [*dict.fromkeys(pod.base_model for _, pod in state.columns.live())]
+        default = bases[0] if bases else state.settings.base_model
+        cards = [ModelCard(id=base, root=base) for base in bases]
+        for name in state.residency.names():
+            adapter = state.adapters.get(name)
+            parent = adapter.base_model if adapter is not None and adapter.base_model is not None else default
+            cards.append(ModelCard(id=name, parent=parent, root=adapter.source if adapter is not None else None))
+        cards += [ModelCard(id=alias, parent=default) for alias in state.aliases]
+        return [*{card.id: card for card in cards}.values()]
+
+    def any_endpoint(self) -> str | None:
+        """Address of some pod that takes requests, in turn; a pod with an old report only when there is no other."""
+        columns, now = self.fleet.state.columns, self._clock()
+        live = [(row, pod) for row, pod in columns.live() if not columns.gate[row]]
+        fresh = [pod for row, pod in live if columns.fresh_until[row] >= now] or [pod for _, pod in live]
+        if not fresh:
+            return None
+        self._turn += 1
+        return fresh[self._turn % len(fresh)].address
+
+    # -- performing
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Dispatch() | Reject():
+                self._answered(effect)
+            case Hold():
+                pass  # the future of `decide` waits; `_arm` wakes the core in time
+            case Note():
+                log.info("%s %s", effect.kind, " ".join(f"{key}={value}" for key, value in effect.facts.items()))
+            case Raise():
+                self.alerts[effect.alert] = (self._last_t, effect.facts)
+                log.warning("alert %s %s", effect.alert, effect.facts)
+            case Clear():
+                self.alerts.pop(effect.alert, None)
+                log.info("alert %s cleared", effect.alert)
+            case Load() | Unload() | Register() | Touch():
+                # No controller exists yet that the guard could have let through.
+                log.error("no driver for %s yet", type(effect).__name__)
+            case _:
+                raise AssertionError(f"no way to perform {effect!r}")
+
+    def _answered(self, answer: Dispatch | Reject) -> None:
+        if isinstance(answer, Dispatch):
+            self._addresses[answer.request_id] = answer.target.address
+        future = self._waiting.get(answer.request_id)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _arm(self) -> None:
+        due = self.fleet.next_wakeup()
+        if due is None:
+            if self._wakeup is not None:
+                self._wakeup.cancel()
+                self._wakeup, self._wakeup_at = None, float("inf")
+            return
+        if due == self._wakeup_at:
+            return
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+        self._wakeup_at = due
+        delay = max(0.0, due - self._clock())
+        self._wakeup = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._wakeup, self._wakeup_at = None, float("inf")
+        self.submit(lambda t, i: Ticked(t=t, id=i, wall=time.time()))
+
+
+def _answer(effects: Sequence[Effect], request_id: RequestId) -> Dispatch | Reject | None:
+    for effect in effects:
+        if isinstance(effect, Dispatch | Reject) and effect.request_id == request_id:
+            return effect
+    return None

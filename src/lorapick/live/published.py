@@ -1,0 +1,130 @@
+"""Views of a running picker for people: the state of the core as the values of `live.publish`.
+
+In: the driver. Out: snapshots that do not change. Not here: HTTP (see `live.admin`), or any way to change the picker.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from lorapick.core.columns import REASONS
+from lorapick.core.picking.filters import STALE
+from lorapick.live.driver import Driver
+from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, PodRow, Totals
+from lorapick.model.picks import Belief, Explanation
+from lorapick.model.pods import Pod
+from lorapick.model.requests import Outcome
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+
+
+class PublishedViews:
+    """Implements `live.publish.Published` over a driver."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def fleet(self) -> FleetSnapshot:
+        """Pods and totals now."""
+        state, now = self._driver.fleet.state, self._driver.now()
+        return FleetSnapshot(
+            now=now,
+            wall=time.time(),
+            started_at=self._driver.started_at,
+            version=state.columns.version,
+            policy=state.policy.name,
+            totals=self._totals(),
+            pods=tuple(self._pod(row, pod, now) for row, pod in state.columns.live()),
+        )
+
+    def _totals(self) -> Totals:
+        state = self._driver.fleet.state
+        tally = state.tally
+        return Totals(
+            arrivals=tally.arrivals,
+            served=tally.outcomes[Outcome.SERVED],
+            failed=tally.outcomes[Outcome.FAILED],
+            rejected=tally.outcomes[Outcome.REJECTED],
+            abandoned=tally.outcomes[Outcome.ABANDONED],
+            in_flight=len(state.flights) - len(state.holds),
+            held=len(state.holds),
+            dispatched=tally.dispatched,
+            picks_by_tier=dict(tally.picks_by_tier),
+            loads_inferred=tally.loads,
+        )
+
+    def _pod(self, row: int, pod: Pod, now: Seconds) -> PodRow:
+        state = self._driver.fleet.state
+        columns, load, home = state.columns, state.loads[row], state.residency.home(row)
+        gpu, source = load.gpu_utilization()
+        code = columns.gate[row] or (STALE if columns.fresh_until[row] < now else 0)
+        return PodRow(
+            name=pod.name,
+            address=pod.address,
+            role=pod.role,
+            engine=pod.engine,
+            zone=pod.zone,
+            ready=code == 0,
+            reason=REASONS[code],
+            queue_depth=columns.queue[row],
+            max_queue=pod.limits.max_queue,
+            running=load.running,
+            in_flight=load.in_flight,
+            gpu_utilization=gpu,
+            gpu_source=source,
+            kv_usage=load.kv_usage,
+            slots=home.shadow.gpu_slots,
+            slots_used=home.shadow.gpu_slots - home.shadow.free,
+            free_slots=home.shadow.free,
+            scrape_age_s=now - load.last_report if load.last_report is not None else None,
+            last_error=load.detail or None,
+            restarts=load.restarts,
+        )
+
+    def residency(self) -> Sequence[Belief]:
+        """Every belief, by pod and adapter."""
+        return [*self._driver.fleet.state.residency.beliefs()]
+
+    def adapters(self) -> Sequence[AdapterRow]:
+        """Every adapter known, by name."""
+        state = self._driver.fleet.state
+        where: dict[AdapterName, dict[str, list[PodName]]] = {}
+        in_flight: Counter[AdapterName] = Counter()
+        for belief in state.residency.beliefs():
+            where.setdefault(belief.adapter, {}).setdefault(belief.tier.word, []).append(belief.pod)
+            in_flight[belief.adapter] += belief.in_flight
+        return [
+            AdapterRow(
+                name=name,
+                declared=name in state.adapters and state.adapters[name].declared,
+                rank=state.adapters[name].rank if name in state.adapters else None,
+                pods={tier: tuple(pods) for tier, pods in where.get(name, {}).items()},
+                requests=state.tally.by_adapter[name],
+                in_flight=in_flight[name],
+            )
+            for name in sorted({**dict.fromkeys(state.residency.names()), **dict.fromkeys(where)})
+        ]
+
+    def decisions(self, limit: int) -> Sequence[DecisionRow]:
+        """The last decisions, newest first."""
+        return [
+            DecisionRow(
+                request_id=kept.pick.request_id,
+                t=kept.t,
+                model=kept.model,
+                adapter=kept.pick.adapter,
+                pod=kept.pick.pod,
+                tier=kept.pick.tier.word if kept.pick.tier is not None else None,
+                outcome=kept.outcome,
+                reason=kept.pick.reason,
+                score=kept.pick.score,
+            )
+            for kept in self._driver.fleet.state.journal.latest(limit)
+        ]
+
+    def explain(self, request_id: RequestId) -> Explanation | None:
+        """One decision in full."""
+        return self._driver.fleet.state.journal.explain(request_id)
+
+    def alerts(self) -> Sequence[AlertRow]:
+        """Alerts that stand."""
+        return [AlertRow(name=name, since=since, facts=facts) for name, (since, facts) in self._driver.alerts.items()]
