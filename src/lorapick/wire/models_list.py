@@ -1,0 +1,48 @@
+"""The body of `GET /v1/models` as names: which base models a pod serves, which adapters it would accept.
+
+In: the bytes that an engine answered. Out: `ModelsList`. Not here: residency; vLLM lists what is registered, wherever
+its weights are.
+"""
+
+import msgspec
+
+from lorapick.model.units import AdapterName
+
+
+class ModelsListError(ValueError):
+    """The body is not a list of models; the message says where it differs."""
+
+
+class ModelsList(msgspec.Struct, frozen=True, kw_only=True):
+    """Names that an engine answers to."""
+
+    base_models: tuple[str, ...]
+    registered: tuple[AdapterName, ...]
+
+
+class _Card(msgspec.Struct):
+    id: str
+    parent: str | None = None
+    """Of an adapter: its base model. vLLM and SGLang set it for adapters only."""
+
+
+class _Body(msgspec.Struct):
+    data: list[_Card]
+
+
+_decoder = msgspec.json.Decoder(_Body)
+
+
+def parse(body: bytes) -> ModelsList:
+    """Read one list; a name that stands twice counts once.
+
+    Raises:
+        ModelsListError: not JSON, or not of that shape.
+    """
+    try:
+        cards = _decoder.decode(body).data
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise ModelsListError(f"not a list of models: {error}") from error
+    bases = dict.fromkeys(card.id for card in cards if card.parent is None)
+    adapters = dict.fromkeys(card.id for card in cards if card.parent is not None)
+    return ModelsList(base_models=tuple(bases), registered=tuple(adapters))
