@@ -1,10 +1,36 @@
-"""One vLLM pod as a state machine under an argument clock (signatures are final; behaviour follows)."""
+"""One vLLM pod under an argument clock: its front end.
+
+In: requests, aborts, loads, and the time. Out: events, statistics, token counts at any time.
+Not here: what happens between changes (`machine`, whose docstring says how the pod behaves), HTTP, clocks, chance
+(`draw` is handed in).
+
+Time moves only through the `now` of the calls, from one change of the batch to the next; how often `advance` is called
+makes no difference. What is submitted at `now` comes after everything that the pod did up to and at `now`: an idle pod
+begins with it at once, a busy one looks at it when the step that is running ends.
+"""
 
 from collections.abc import Callable, Iterable
+from math import inf
 
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
+from lorapick.pod import views
+from lorapick.pod.batch import Job
+from lorapick.pod.errors import (
+    BadPodConfig,
+    BadRequest,
+    ClockWentBack,
+    PromptTooLong,
+    RankTooLarge,
+    UnknownAdapter,
+    UnknownRequest,
+)
+from lorapick.pod.lru import AdapterCopy
+from lorapick.pod.machine import Machine, Phase
 from lorapick.pod.values import AdapterSpec, PodConfig, PodEvent, PodRequest, PodStats
+
+_SALT = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
 
 
 class PodEngine:
@@ -18,72 +44,273 @@ class PodEngine:
         now: Seconds,
         draw: Callable[[], float] | None = None,
     ) -> None:
-        raise NotImplementedError
+        """Start a pod with `adapters` registered and none of them in memory.
+
+        `draw` gives numbers in [0, 1), one per load; needed when `load_failure_share` > 0. Raises BadPodConfig.
+        """
+        _check_config(config, draw)
+        self.config = config
+        self.max_tokens: Tokens = min(config.max_model_len, config.kv_blocks * config.block_size)
+        """Prompt and output of one request at most: the model's limit, or what KV memory holds."""
+        self._static = tuple(adapters)
+        self._draw = draw
+        self._now = now
+        self._start(now)
+
+    def _start(self, now: Seconds) -> None:
+        self._machine = Machine(self.config, now, self._draw)
+        self._registry: dict[AdapterName, AdapterCopy] = {}
+        self._salts: dict[AdapterName, int] = {}
+        for spec in self._static:
+            self.register(spec)
+
+    # ---- names ----
 
     @property
     def registered(self) -> tuple[AdapterName, ...]:
         """Names that the front end accepts, in registration order."""
-        raise NotImplementedError
+        return tuple(self._registry)
 
     def register(self, spec: AdapterSpec) -> None:
         """Make a name known; loads nothing. A known name keeps its weights unless its spec differs."""
-        raise NotImplementedError
+        known = self._registry.get(spec.name)
+        if known is None or known.spec != spec:
+            self._registry[spec.name] = self._new_copy(spec)
 
     def unregister(self, name: AdapterName) -> None:
-        """Forget a name; frees nothing in memory. Raises UnknownAdapter."""
-        raise NotImplementedError
+        """Forget a name; frees nothing in memory, and requests in flight go on. Raises UnknownAdapter."""
+        if name not in self._registry:
+            raise UnknownAdapter(name)
+        del self._registry[name]
+
+    def _new_copy(self, spec: AdapterSpec) -> AdapterCopy:
+        # By name, as vLLM does it: KV computed before an unload is found again after the next load.
+        salt = self._salts.setdefault(spec.name, (len(self._salts) + 1) * _SALT & _MASK)
+        return AdapterCopy(spec, salt)
+
+    # ---- what comes in ----
 
     def submit(self, request: PodRequest, now: Seconds) -> None:
         """Queue a request. Raises UnknownAdapter, PromptTooLong, RankTooLarge, BadRequest (id in use, sizes < 1)."""
-        raise NotImplementedError
+        self._run(now)
+        machine = self._machine
+        adapter = self._adapter_of(request)
+        size = self.config.block_size
+        keys = request.blocks[: request.prompt_tokens // size]
+        if adapter is None:
+            job = Job(request, None, keys)
+        else:
+            salt = adapter.salt
+            job = Job(request, adapter, [salt ^ block for block in keys])
+            adapter.waiting += 1
+            # One less while it loads: this request, too, waits for that load.
+            job.loads_seen = adapter.loads - adapter.loading
+            name = adapter.name
+            machine.in_flight[name] = machine.in_flight.get(name, 0) + 1
+        machine.jobs[job.id] = job
+        machine.waiting.append(job)
+        machine.wake(now, urgent=machine.is_urgent(job))
+
+    def _adapter_of(self, request: PodRequest) -> AdapterCopy | None:
+        """The copy that will serve a request that may be served."""
+        if request.id in self._machine.jobs:
+            raise BadRequest(f"request id {request.id} is in flight: choose another")
+        if request.prompt_tokens < 1 or request.output_tokens < 1:
+            raise BadRequest(
+                f"{request.prompt_tokens} prompt and {request.output_tokens} output tokens: both must be at least 1"
+            )
+        adapter = None
+        if request.adapter is not None:
+            adapter = self._registry.get(request.adapter)
+            if adapter is None:
+                raise UnknownAdapter(request.adapter)
+            self._check_rank(adapter.spec)
+        if request.prompt_tokens + request.output_tokens > self.max_tokens:
+            raise PromptTooLong(request.prompt_tokens, request.output_tokens, self.max_tokens)
+        return adapter
+
+    def _check_rank(self, spec: AdapterSpec) -> None:
+        limit = self.config.limits.max_lora_rank
+        if spec.rank > limit:
+            raise RankTooLarge(spec.name, spec.rank, limit)
 
     def abort(self, request_id: RequestId, now: Seconds) -> None:
-        """Forget a request whose client went away; no event follows for it. No-op when unknown."""
-        raise NotImplementedError
+        """Forget a request whose client went away; no event follows for it. No-op when unknown.
+
+        A running one keeps its place until the step that is running ends.
+        """
+        self._run(now)
+        machine = self._machine
+        job = machine.jobs.get(request_id)
+        if job is None:
+            return
+        machine.forget(job)
+        if not job.order or job in machine.joiners:
+            self._stop_waiting(job)
+        if job.order:
+            job.aborted = True
+            machine.aborted.append(job)
+        else:
+            machine.waiting.remove(job)
+            machine.reopen()
+        machine.wake(now)
+
+    def _stop_waiting(self, job: Job) -> None:
+        if job.adapter is not None:
+            job.adapter.waiting -= 1
 
     def load(self, adapter: AdapterSpec | AdapterName, now: Seconds) -> None:
         """Queue an activation; ends with SwapEnded or SwapFailed. No event when it already holds a slot.
 
-        A name that is not registered yet becomes so when its load ends well (vLLM does the same).
-        Raises UnknownAdapter (a bare name that is not registered), RankTooLarge.
+        A name that is not registered yet becomes so when its load ends well (vLLM does the same); a known name with
+        another spec stands for the new weights from then on. Begins when a slot is free or idle (in drain mode: when
+        the batch has drained). Raises UnknownAdapter (a bare name that is not registered), RankTooLarge.
         """
-        raise NotImplementedError
+        self._run(now)
+        loader = self._machine.loader
+        copy = self._copy_to_load(adapter)
+        if copy.on_gpu:
+            loader.levels.touch(copy)
+        elif copy not in loader.pending():
+            loader.orders.append(copy)
+            self._machine.wake(now)
+
+    def _copy_to_load(self, adapter: AdapterSpec | AdapterName) -> AdapterCopy:
+        if not isinstance(adapter, AdapterSpec):
+            if adapter not in self._registry:
+                raise UnknownAdapter(adapter)
+            return self._registry[adapter]
+        self._check_rank(adapter)
+        known = self._registry.get(adapter.name)
+        if known is not None and known.spec == adapter:
+            return known
+        for copy in self._machine.loader.pending():
+            if copy.unnamed and copy.spec == adapter:
+                return copy
+        copy = self._new_copy(adapter)
+        copy.unnamed = True
+        return copy
 
     def unload(self, name: AdapterName, now: Seconds) -> None:
         """What vLLM's unload does: `unregister`, at `now`. Raises UnknownAdapter."""
-        raise NotImplementedError
+        self._run(now)
+        self.unregister(name)
+
+    def restart(self, now: Seconds) -> tuple[RequestId, ...]:
+        """Lose everything in flight (returned), both memory levels, the prefix cache and all statistics.
+
+        Afterwards the adapters given at construction are registered again, and no others.
+        """
+        self._run(now)
+        lost = tuple(self._machine.jobs)
+        events = self._machine.events
+        self._start(now)
+        self._machine.events.extend(events)
+        return lost
+
+    # ---- what comes out ----
 
     def advance(self, now: Seconds) -> list[PodEvent]:
         """Everything that happened up to `now` and was not yet handed out, in time order. Raises ClockWentBack."""
-        raise NotImplementedError
+        self._run(now)
+        machine = self._machine
+        events = machine.events.copy()
+        machine.events.clear()
+        machine.ended.clear()
+        return events
 
     def next_change(self) -> Seconds | None:
         """When `advance` has something to say; None: never, unless something is submitted."""
-        raise NotImplementedError
+        machine = self._machine
+        if machine.events:
+            return self._now
+        return None if machine.due == inf else machine.due
 
     def tokens_out(self, request_id: RequestId, now: Seconds) -> Tokens:
-        """Output tokens that exist at `now`. Works until the RequestFinished event was handed out.
+        """Output tokens that exist at `now`. Works until the event that ended the request was handed out.
 
         Raises UnknownRequest.
         """
-        raise NotImplementedError
+        self._run(now)
+        machine = self._machine
+        job = machine.jobs.get(request_id)
+        if job is None:
+            if request_id not in machine.ended:
+                raise UnknownRequest(request_id)
+            return machine.ended[request_id]
+        if not job.order:
+            return job.out
+        return machine.batch.steps - job.offset + views.steps_done(machine, now)
 
     def next_token_at(self, request_id: RequestId, now: Seconds) -> Seconds | None:
-        """When the next token after `now` comes; None: not known yet (waits or loads): ask again at `next_change`."""
-        raise NotImplementedError
+        """When the next token after `now` comes; None: not known yet (waits or loads): ask again at `next_change`.
+
+        Raises UnknownRequest.
+        """
+        self._run(now)
+        machine = self._machine
+        job = machine.jobs.get(request_id)
+        if job is None:
+            raise UnknownRequest(request_id)
+        if not job.order or machine.phase is not Phase.STEPPING:
+            return None
+        return machine.span.at(machine.span.done(now) + 1)
 
     def stats(self, now: Seconds) -> PodStats:
         """Counters, levels and gauges at `now`."""
-        raise NotImplementedError
-
-    def restart(self, now: Seconds) -> tuple[RequestId, ...]:
-        """Lose everything in flight (returned), both memory levels, the prefix cache and all statistics."""
-        raise NotImplementedError
+        self._run(now)
+        return views.stats_of(self._machine, now)
 
     def residency(self) -> dict[AdapterName, Tier]:
         """Tier of every registered adapter as of the last `now`."""
-        raise NotImplementedError
+        queue = self._machine.loader.queue
+        return {name: Tier.LOADING if copy in queue else copy.tier for name, copy in self._registry.items()}
 
     def check(self) -> None:
         """Raise AssertionError with a readable story when an invariant does not hold."""
-        raise NotImplementedError
+        views.check(self._machine, self._now)
+
+    def _run(self, now: Seconds) -> None:
+        if now < self._now:
+            raise ClockWentBack(now, self._now)
+        machine = self._machine
+        if machine.due <= now:
+            machine.run(now)
+            if machine.loader.arrived:
+                self._register_arrived()
+        self._now = now
+
+    def _register_arrived(self) -> None:
+        arrived = self._machine.loader.arrived
+        for copy in arrived:
+            copy.unnamed = False
+            self._registry[copy.name] = copy
+        arrived.clear()
+
+
+def _check_config(config: PodConfig, draw: Callable[[], float] | None) -> None:
+    limits, step, swap = config.limits, config.step, config.swap
+    sizes = {
+        "max_loras": limits.max_loras,
+        "max_num_seqs": limits.max_num_seqs,
+        "block_size": config.block_size,
+        "kv_blocks": config.kv_blocks,
+        "max_model_len": config.max_model_len,
+    }
+    for name, size in sizes.items():
+        if size < 1:
+            raise BadPodConfig(f"{name} is {size}: must be at least 1")
+    if limits.max_cpu_loras < limits.max_loras:
+        raise BadPodConfig(
+            f"max_cpu_loras is {limits.max_cpu_loras} and max_loras {limits.max_loras}: "
+            "what is on the GPU is also in host memory, so max_cpu_loras must be at least max_loras"
+        )
+    seconds = (step.a, step.b, step.c, step.d, swap.deallocation, swap.fragmentation, swap.initialisation, swap.warm_up)
+    if min(*seconds, config.prefill_per_token) < 0 or step.a + step.b <= 0:
+        raise BadPodConfig(f"times must not be negative and a step must take time: {step}, {swap}")
+    if min(swap.cpu_bandwidth, swap.disk_bandwidth) <= 0:
+        raise BadPodConfig(f"bandwidths must be above 0: {swap}")
+    if not 0 <= config.load_failure_share <= 1:
+        raise BadPodConfig(f"load_failure_share is {config.load_failure_share}: must be in [0, 1]")
+    if config.load_failure_share > 0 and draw is None:
+        raise BadPodConfig(f"load_failure_share is {config.load_failure_share}: hand in `draw`, numbers in [0, 1)")

@@ -2,6 +2,7 @@
 
 The emulated server turns them into vLLM's status codes: `UnknownAdapter` is a 404, the other `PodError`s are 400.
 """
+# ruff: noqa: N818 - a refusal is named after what was wrong with the call; an `Error` behind it would say nothing
 
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 

@@ -93,8 +93,11 @@ class PodEvent(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class RequestStarted(PodEvent, frozen=True, kw_only=True):
-    """Joined the batch: its prefill begins. `hit` is whether its adapter was on the GPU when it was scheduled
-    without waiting for a load; True for the base model."""
+    """Joined the batch: its prefill begins. Comes once, also when the request is preempted and joins again.
+
+    `hit` is whether its adapter was on the GPU when it was scheduled without waiting for a load; True for the base
+    model.
+    """
 
     request_id: RequestId
     hit: bool
@@ -164,8 +167,9 @@ class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
     prefill: Seconds = 0.0
     decode: Seconds = 0.0
     drain: Seconds = 0.0
-    """Time in which the batch ran down because a load waited (its decode part counts as decode; this is the idle
-    room: seconds during which waiting requests were kept out)."""
+    """Idle room of drain windows: of each second in which the batch ran down because a load waited, the share of the
+    seats taken when the drain began that have become empty since. The rest of that second is decode. (The length of
+    the window itself is in `SwapEnded.drain`.)"""
     deallocation: Seconds = 0.0
     transfer: Seconds = 0.0
     initialisation: Seconds = 0.0
@@ -179,14 +183,15 @@ class PodStats(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     waiting: int
     deferred: int
+    """Waiting requests whose adapter no running request uses while `max_loras` other adapters run."""
     kv_usage: Ratio
     on_gpu: tuple[AdapterName, ...]
-    """Least recently used first."""
+    """Least recently used first. A name comes twice when a copy from before an unload still holds a slot."""
     on_cpu: tuple[AdapterName, ...]
     """Host-memory level, those on the GPU included, least recently used first."""
     loading: tuple[AdapterName, ...]
     in_flight: tuple[AdapterName, ...]
-    """Adapters with running requests, in first-request order."""
+    """Adapters with requests in flight, waiting or running, in first-request order (vLLM's `lora_requests_info`)."""
     swaps: int
     loads: int
     load_failures: int

@@ -1,0 +1,158 @@
+"""The running batch and the span of equal steps that it makes.
+
+In: requests that join and leave. Out: how many distinct adapters run, which request ends next and after how many
+steps, and when each step of a span ends. Not here: who may join (`machine`), memory (`kv`, `lru`).
+
+`steps` counts the steps of the pod. A running request has `steps - offset` output tokens: nothing is written per token.
+"""
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from lorapick.model.units import RequestId, Seconds, Tokens
+from lorapick.pod.lru import AdapterCopy
+from lorapick.pod.values import PodRequest, StepCosts
+
+
+class Job:
+    """One request in the pod, waiting or running."""
+
+    __slots__ = (
+        "aborted",
+        "adapter",
+        "cached",
+        "id",
+        "keys",
+        "loads_seen",
+        "offset",
+        "order",
+        "out",
+        "output",
+        "prompt",
+        "reused",
+        "started",
+        "waited",
+    )
+
+    def __init__(self, request: PodRequest, adapter: AdapterCopy | None, keys: Sequence[int]) -> None:
+        self.id: RequestId = request.id
+        self.adapter = adapter
+        self.prompt: Tokens = request.prompt_tokens
+        self.output: Tokens = request.output_tokens
+        self.keys = keys
+        """Ids of the prompt's full blocks, salted by the adapter."""
+        self.out: Tokens = 0
+        """Output tokens that existed when it last waited."""
+        self.cached: Tokens = 0
+        """Prompt tokens found in the prefix cache when it first joined."""
+        self.reused: Tokens = 0
+        """Tokens found in the prefix cache when it last joined."""
+        self.started = False
+        self.waited = False
+        """It was in the queue while a load of its adapter began or went on."""
+        self.loads_seen = 0
+        self.aborted = False
+        self.offset = 0
+        self.order = 0
+        """Rank of joining; 0: not in the batch."""
+
+
+class Batch:
+    """The running requests, in order of joining."""
+
+    __slots__ = ("_ends", "_joined", "active", "running", "steps")
+
+    def __init__(self) -> None:
+        self.running: dict[Job, None] = {}
+        self.steps = 0
+        self.active = 0
+        """Distinct adapters among the running requests."""
+        self._joined = 0
+        self._ends: list[tuple[int, int, Job]] = []
+        """Heap of (step at which it ends, rank of joining, request); entries of those that left early stay behind."""
+
+    def join(self, job: Job) -> None:
+        """Add a request as the youngest."""
+        self._joined += 1
+        job.order = self._joined
+        job.offset = self.steps - job.out
+        self.running[job] = None
+        heappush(self._ends, (job.offset + job.output, job.order, job))
+        adapter = job.adapter
+        if adapter is not None:
+            if not adapter.seats:
+                self.active += 1
+            adapter.seats += 1
+
+    def leave(self, job: Job) -> None:
+        """Remove a request; its tokens so far are noted in `out`."""
+        del self.running[job]
+        job.out = self.steps - job.offset
+        job.order = 0
+        adapter = job.adapter
+        if adapter is not None:
+            adapter.seats -= 1
+            if not adapter.seats:
+                self.active -= 1
+
+    def youngest(self) -> Job:
+        """The request that joined last."""
+        return next(reversed(self.running))
+
+    def steps_to_end(self) -> int:
+        """Steps until the first running request has all its tokens; there must be one running."""
+        ends = self._ends
+        while ends[0][2].order != ends[0][1]:
+            heappop(ends)
+        return ends[0][0] - self.steps
+
+    def next_ended(self) -> Job | None:
+        """A running request that has all its tokens, in order of joining; None: no more. The caller makes it leave."""
+        ends = self._ends
+        while ends and ends[0][0] <= self.steps:
+            _, order, job = heappop(ends)
+            if job.order == order:
+                return job
+        return None
+
+
+class Span:
+    """Equal steps after a prefill: the i-th step ends at `origin + i·step`; the last is the `count`-th."""
+
+    __slots__ = ("count", "origin", "start", "step")
+
+    def __init__(self, start: Seconds, *, prefill: Seconds, step: Seconds, count: int) -> None:
+        self.start = start
+        self.origin = start + prefill
+        self.step = step
+        self.count = count
+
+    def at(self, index: int) -> Seconds:
+        """When the step ends."""
+        return self.origin + index * self.step
+
+    @property
+    def end(self) -> Seconds:
+        """When the last step ends."""
+        return self.origin + self.count * self.step
+
+    def done(self, now: Seconds) -> int:
+        """Steps that have ended at `now`."""
+        if now < self.origin:
+            return 0
+        index = int((now - self.origin) / self.step)
+        # Division and multiplication round differently; the ends of steps are what counts.
+        while self.at(index + 1) <= now:
+            index += 1
+        while index and self.at(index) > now:
+            index -= 1
+        return index
+
+    def cut(self, now: Seconds) -> None:
+        """End with the step that runs at `now`."""
+        self.count = min(self.count, self.done(now) + 1)
+
+
+def step_seconds(costs: StepCosts, *, requests: int, adapters: int) -> Seconds:
+    """Length of one decode step."""
+    return costs.a + costs.b * requests + costs.c * adapters + costs.d * requests * adapters

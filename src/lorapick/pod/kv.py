@@ -1,0 +1,127 @@
+"""KV memory of a pod: blocks held by running requests, and a prefix cache in the blocks that nobody holds.
+
+In: requests that join and leave, and the number of steps made. Out: blocks in use, prefix hits, how far memory lasts.
+Not here: who has to leave when memory ends (`machine`).
+
+A running request with P prompt tokens and n output tokens needs ceil((P+n)/block_size) blocks for its next step. Its
+prompt's full blocks have ids and are shared between requests; the others belong to it alone. Blocks with ids that no
+running request holds stay cached and are evicted, least recently freed first, when blocks are needed; as in vLLM they
+do not count as usage. Ids are expected to be chained (an id stands for the whole prompt up to its block).
+
+All running requests grow by one token per step, so usage after any number of steps is a closed form: with
+c = P + n - steps at joining, Σ ceil((c + steps)/size) needs only Σc and how many c there are per residue.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from operator import mul
+
+from lorapick.model.units import Tokens
+
+
+class KvPool:
+    """Blocks of one pod. `steps` is the batch's step counter throughout; `keys` are block ids salted per adapter."""
+
+    __slots__ = ("_hashed", "_padding", "_residues", "_seats", "_sum", "blocks", "idle", "refs", "size")
+
+    def __init__(self, blocks: int, size: Tokens) -> None:
+        self.blocks = blocks
+        self.size = size
+        self.refs: dict[int, int] = {}
+        """Blocks with ids that running requests hold, and by how many."""
+        self.idle: OrderedDict[int, None] = OrderedDict()  # a dict is slow to pop from the front
+        """Cached blocks that nobody holds, least recently freed first."""
+        self._seats = 0
+        self._sum = 0
+        self._hashed = 0
+        self._residues = [0] * size
+        self._padding = [-x % size for x in range(2 * size)]
+
+    def used(self, steps: int) -> int:
+        """Blocks that the running requests need for the step after `steps`."""
+        phase = steps % self.size
+        padding: int = sum(map(mul, self._residues, self._padding[phase : phase + self.size]))
+        own = (self._sum + self._seats * steps + padding) // self.size - self._hashed
+        return len(self.refs) + own
+
+    def at_most(self, steps: int) -> int:
+        """Cheap upper bound of `used`, at most one block per request above it."""
+        return len(self.refs) + (self._sum + self._seats * steps) // self.size + self._seats - self._hashed
+
+    def fits(self, steps: int) -> bool:
+        """Whether the running requests can make the step after `steps`."""
+        return self.at_most(steps) <= self.blocks or self.used(steps) <= self.blocks
+
+    def lasts(self, steps: int, most: int) -> int:
+        """How many steps, up to `most`, the running requests can make from `steps` on."""
+        if self.fits(steps + most - 1):
+            return most
+        low, high = 1, most - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.fits(steps + middle - 1) else (low, middle - 1)
+        return low
+
+    def find(self, keys: Sequence[int], steps: int) -> tuple[int, int]:
+        """Leading blocks that running requests hold, and leading blocks that are held or cached."""
+        self._trim(steps)
+        refs, idle = self.refs, self.idle
+        held = 0
+        for key in keys:
+            if key not in refs:
+                break
+            held += 1
+        hits = held
+        for key in keys[held:]:
+            if key not in idle and key not in refs:
+                break
+            hits += 1
+        return held, hits
+
+    def has_room(self, tokens: Tokens, held: int, steps: int) -> bool:
+        """Whether a request of `tokens` tokens, `held` of its blocks already in use, can join."""
+        room = self.blocks + held - -(-tokens // self.size)
+        return self.at_most(steps) <= room or self.used(steps) <= room
+
+    def join(self, keys: Sequence[int], hits: int, start: int) -> None:
+        """Hold a request's blocks; `start` is its tokens minus the step counter."""
+        refs, idle = self.refs, self.idle
+        for key in keys[:hits]:
+            if key in refs:
+                refs[key] += 1
+            else:
+                del idle[key]
+                refs[key] = 1
+        tail = keys[hits:]
+        if refs.keys().isdisjoint(tail) and idle.keys().isdisjoint(tail):
+            refs.update(dict.fromkeys(tail, 1))
+        else:  # only ids that are not chained get here
+            for key in tail:
+                refs[key] = refs.get(key, 0) + 1
+                idle.pop(key, None)
+        self._count(1, len(keys), start)
+
+    def leave(self, keys: Sequence[int], start: int) -> None:
+        """Let go of a request's blocks; those with ids stay cached, the end of the prompt first to be evicted."""
+        refs, idle = self.refs, self.idle
+        for key in reversed(keys):
+            count = refs.pop(key, 1)
+            if count > 1:
+                refs[key] = count - 1
+            else:
+                idle[key] = None
+        self._count(-1, -len(keys), -start)
+
+    def _count(self, seats: int, hashed: int, start: int) -> None:
+        self._seats += seats
+        self._hashed += hashed
+        self._sum += start
+        self._residues[seats * start % self.size] += seats
+
+    def _trim(self, steps: int) -> None:
+        """Evict what growth since the last look has pushed out; done late, since only a look can tell."""
+        idle = self.idle
+        if self.at_most(steps) + len(idle) <= self.blocks:
+            return
+        for _ in range(self.used(steps) + len(idle) - self.blocks):
+            idle.popitem(last=False)

@@ -1,0 +1,146 @@
+"""What can be seen of a pod at a moment: statistics, and the invariants that must hold.
+
+In: a machine that has run up to `now`. Out: values. Not here: changes of any kind.
+"""
+
+from math import inf, isclose
+
+from lorapick.model.units import Ratio, Seconds
+from lorapick.pod.ledger import Ledger
+from lorapick.pod.lru import AdapterCopy
+from lorapick.pod.machine import Machine, Phase
+from lorapick.pod.values import PodStats, TimeSpent
+
+
+def stats_of(machine: Machine, now: Seconds) -> PodStats:
+    """Everything a scrape would see."""
+    batch, levels, ledger = machine.batch, machine.levels, machine.ledger
+    return PodStats(
+        running=len(batch.running),
+        waiting=len(machine.waiting),
+        deferred=_deferred(machine),
+        kv_usage=_kv_usage(machine, now),
+        on_gpu=tuple(adapter.name for adapter in levels.gpu),
+        on_cpu=tuple(adapter.name for adapter in levels.host),
+        loading=tuple(adapter.name for adapter in _loading(machine)),
+        in_flight=tuple(machine.in_flight),
+        swaps=ledger.swaps,
+        loads=ledger.loads,
+        load_failures=ledger.load_failures,
+        evictions=ledger.evictions,
+        preemptions=ledger.preemptions,
+        prompt_tokens=ledger.prompt_tokens,
+        output_tokens=ledger.output_tokens + steps_done(machine, now) * len(batch.running),
+        cached_tokens=ledger.cached_tokens,
+        queried_tokens=ledger.queried_tokens,
+        finished=ledger.finished,
+        hits=ledger.hits,
+        misses=ledger.misses,
+        time=_time(machine, now),
+    )
+
+
+def _loading(machine: Machine) -> list[AdapterCopy]:
+    loader = machine.loader
+    return [] if loader.load is None else [loader.load.adapter, *loader.queue]
+
+
+def steps_done(machine: Machine, now: Seconds) -> int:
+    """Steps of the current span that have ended at `now`."""
+    return machine.span.done(now) if machine.phase is Phase.STEPPING else 0
+
+
+def _deferred(machine: Machine) -> int:
+    if machine.batch.active < machine.config.limits.max_loras:
+        return 0
+    return sum(job.adapter is not None and not job.adapter.seats for job in machine.waiting)
+
+
+def _kv_usage(machine: Machine, now: Seconds) -> Ratio:
+    return machine.kv.used(machine.batch.steps + steps_done(machine, now)) / machine.kv.blocks
+
+
+def _time(machine: Machine, now: Seconds) -> TimeSpent:
+    ledger = machine.ledger.copy_time()
+    if machine.phase is Phase.IDLE:
+        ledger.idle += now - machine.since
+    elif machine.loader.load is not None:
+        ledger.charge_load(machine.loader.load, now)
+    else:
+        _charge_span(machine, ledger, now)
+    return ledger.time()
+
+
+def _charge_span(machine: Machine, ledger: Ledger, now: Seconds) -> None:
+    span = machine.span
+    ledger.prefill += min(now, span.origin) - span.start
+    ledger.charge_steps(max(0.0, now - span.origin), machine.empty_share())
+
+
+def check(machine: Machine, now: Seconds) -> None:
+    """Raise AssertionError, saying what is wrong with what, when an invariant does not hold."""
+    _check_levels(machine)
+    _check_batch(machine)
+    _check_memory(machine, now)
+    _check_queue(machine)
+    time = _time(machine, now)
+    total = sum(getattr(time, field) for field in time.__struct_fields__)
+    alive = now - machine.born
+    assert isclose(total, alive, rel_tol=1e-9, abs_tol=1e-9), f"{total} s are accounted for, {alive} s passed: {time}"
+
+
+def _check_levels(machine: Machine) -> None:
+    levels, limits = machine.levels, machine.config.limits
+    gpu, host = list(levels.gpu), list(levels.host)
+    slots = len(gpu) + (levels.loading is not None)
+    assert slots <= limits.max_loras, f"{slots} slots taken of {limits.max_loras}: {[copy.name for copy in gpu]}"
+    assert len(host) <= limits.max_cpu_loras, f"{len(host)} adapters in host memory of {limits.max_cpu_loras}"
+    for copy in gpu:
+        assert copy in levels.host, f"{copy.name} holds a slot and is not in host memory"
+        assert copy.on_gpu and copy.on_host, f"{copy.name} does not know that it holds a slot"
+    for copy in host:
+        assert copy.on_gpu == (copy in levels.gpu), f"{copy.name} is wrong about holding a slot"
+        assert copy.on_host or copy.loading, f"{copy.name} does not know that it is in host memory"
+
+
+def _check_batch(machine: Machine) -> None:
+    batch, limits = machine.batch, machine.config.limits
+    running = list(batch.running)
+    assert len(running) <= limits.max_num_seqs, f"{len(running)} requests run, {limits.max_num_seqs} may"
+    adapters = {id(job.adapter): job.adapter for job in running if job.adapter is not None}
+    assert len(adapters) == batch.active <= limits.max_loras, f"{len(adapters)} adapters run, {limits.max_loras} may"
+    coming = [job.adapter for job in machine.joiners]
+    for adapter in adapters.values():
+        seats = sum(job.adapter is adapter for job in running)
+        assert adapter.seats == seats, f"{adapter.name} counts {adapter.seats} running requests of {seats}"
+        assert adapter.on_gpu or adapter in coming, f"{adapter.name} runs without a slot"
+    for job in running:
+        out = batch.steps - job.offset
+        assert 0 <= out < job.output, f"request {job.id} runs with {out} of {job.output} tokens"
+
+
+def _check_memory(machine: Machine, now: Seconds) -> None:
+    kv, batch = machine.kv, machine.batch
+    steps = batch.steps + steps_done(machine, now)
+    own = sum(-(-(job.prompt + steps - job.offset) // kv.size) - len(job.keys) for job in batch.running)
+    used = kv.used(steps)
+    assert used == own + len(kv.refs), f"{used} blocks counted, {own} + {len(kv.refs)} in use"
+    assert used <= kv.blocks, f"{used} blocks in use of {kv.blocks}"
+    held = {key for job in batch.running for key in job.keys}
+    assert held == kv.refs.keys(), f"{len(held)} blocks with ids are held, {len(kv.refs)} counted"
+    assert kv.refs.keys().isdisjoint(kv.idle), "a block is both held and free"
+
+
+def _check_queue(machine: Machine) -> None:
+    present = {job.id for job in [*machine.batch.running, *machine.waiting] if not job.aborted}
+    assert present == machine.jobs.keys(), f"in flight {sorted(machine.jobs)}, in the pod {sorted(present)}"
+    names = [job.adapter.name for job in machine.jobs.values() if job.adapter is not None]
+    counts = {name: names.count(name) for name in names}
+    assert counts == machine.in_flight, f"{counts} in flight, {machine.in_flight} counted"
+    busy = bool(machine.batch.running or machine.waiting or machine.loader.orders)
+    assert not busy or machine.due < inf, "there is work and nothing will ever happen"
+    for job in machine.waiting:
+        if job.adapter is not None:
+            starting = [other for other in machine.joiners if not other.aborted]
+            waiting = sum(other.adapter is job.adapter for other in [*machine.waiting, *starting])
+            assert job.adapter.waiting == waiting, f"{job.adapter.name}: {job.adapter.waiting} wait, not {waiting}"
