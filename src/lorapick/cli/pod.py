@@ -1,0 +1,144 @@
+"""`lorapick pod`: one emulated vLLM pod in a process of its own.
+
+In: flags. Out: a served pod, one ready line, exit code 2 for bad input.
+Not here: behaviour (see `live.podserver`).
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from lorapick.live.podserver import (
+    OptionsError,
+    PodServerOptions,
+    PortInUseError,
+    Served,
+    numbered_adapters,
+    read_adapters,
+    serve,
+)
+from lorapick.model.pods import PodLimits
+from lorapick.pod.errors import PodError
+from lorapick.pod.values import AdapterSpec, PodConfig, SwapMode
+
+_DEFAULT = PodConfig()
+_LIMITS = PodLimits()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `pod`."""
+    app.command("pod")(pod)
+
+
+def pod(
+    name: Annotated[str, typer.Option(help="The pod's name, in its answers' headers.")] = "pod-0",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one, named in the ready line.")] = 8000,
+    base_model: Annotated[str, typer.Option(help="Name of the base model.")] = "base",
+    max_loras: Annotated[int, typer.Option(help="GPU slots for adapters.")] = _LIMITS.max_loras,
+    max_cpu_loras: Annotated[int, typer.Option(help="Adapters in host memory, those on the GPU included.")] = 16,
+    max_lora_rank: Annotated[int, typer.Option(help="Highest rank of an adapter.")] = _LIMITS.max_lora_rank,
+    max_num_seqs: Annotated[int, typer.Option(help="Most requests in one batch.")] = _LIMITS.max_num_seqs,
+    max_model_len: Annotated[int, typer.Option(help="Most tokens of one sequence.")] = _DEFAULT.max_model_len,
+    block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = _DEFAULT.block_size,
+    kv_blocks: Annotated[int, typer.Option(help="KV blocks in GPU memory.")] = _DEFAULT.kv_blocks,
+    mode: Annotated[SwapMode, typer.Option(help="drain: finish the batch before a swap; inline: as vLLM.")] = (
+        SwapMode.INLINE
+    ),
+    load_failure_share: Annotated[float, typer.Option(help="Share of adapter loads that fail, 0 to 1.")] = 0.0,
+    adapters: Annotated[
+        str, typer.Option(help="Adapters registered at the start: how many, or a YAML or JSON file that lists them.")
+    ] = "0",
+    catalogue: Annotated[
+        str, typer.Option(help="Adapters that can be loaded from /adapters/NAME: how many, or a file.")
+    ] = "0",
+    speed: Annotated[float, typer.Option(help="Model seconds per real second.")] = 1.0,
+    runtime_lora: Annotated[bool, typer.Option(help="Offer /v1/load_lora_adapter and /v1/unload_lora_adapter.")] = True,
+    report_loaded: Annotated[bool, typer.Option(help="Report which adapters are in memory, as newer vLLM.")] = False,
+    metrics_lag: Annotated[float, typer.Option(help="Oldest age in seconds of what /metrics shows.")] = 0.0,
+    metrics_garbage: Annotated[bool, typer.Option(help="/metrics answers nonsense.")] = False,
+    metrics_hang: Annotated[bool, typer.Option(help="/metrics never answers.")] = False,
+    drain_timeout: Annotated[float, typer.Option(help="Seconds for requests in flight after SIGTERM.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Seed of the load failures.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
+) -> None:
+    """Run one emulated vLLM pod: real routes, real metrics, modelled time and memory."""
+    try:
+        options = PodServerOptions(
+            name=name,
+            host=host,
+            port=port,
+            base_model=base_model,
+            config=PodConfig(
+                limits=PodLimits(
+                    max_loras=max_loras,
+                    max_cpu_loras=max_cpu_loras,
+                    max_lora_rank=max_lora_rank,
+                    max_num_seqs=max_num_seqs,
+                ),
+                mode=mode,
+                block_size=block_size,
+                kv_blocks=kv_blocks,
+                max_model_len=max_model_len,
+                load_failure_share=load_failure_share,
+            ),
+            adapters=_adapters(adapters, "--adapters"),
+            catalogue=_adapters(catalogue, "--catalogue"),
+            speed=speed,
+            runtime_lora=runtime_lora,
+            report_loaded=report_loaded,
+            seed=seed,
+            metrics_lag=metrics_lag,
+            metrics_fault="hang" if metrics_hang else "garbage" if metrics_garbage else "ok",
+            drain_timeout=drain_timeout,
+        )
+        uvloop.run(_run(options, as_json=as_json))
+    except (OptionsError, PodError, PortInUseError, OSError) as error:
+        print(f"lorapick pod: {_reason(error)}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+async def _run(options: PodServerOptions, *, as_json: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await serve(options, stop=stop, ready=lambda served: _say_ready(options, served, as_json=as_json))
+
+
+def _say_ready(options: PodServerOptions, served: Served, *, as_json: bool) -> None:
+    facts = {
+        "event": "ready",
+        "name": options.name,
+        "url": served.url,
+        "host": served.host,
+        "port": served.port,
+        "pid": os.getpid(),
+        "base_model": options.base_model,
+        "adapters": len(options.adapters),
+    }
+    text = f"{options.name} ready at {served.url}: {options.base_model} and {len(options.adapters)} adapters"
+    print(json.dumps(facts) if as_json else text, flush=True)
+
+
+def _adapters(value: str, flag: str) -> tuple[AdapterSpec, ...]:
+    """A count, or the path of a file that lists them."""
+    if value.lstrip("-").isdecimal():
+        return numbered_adapters(int(value))
+    try:
+        return read_adapters(Path(value).read_bytes())
+    except OSError as error:
+        raise OptionsError(f"{flag} {value}: {error.strerror}; give a count, or a YAML or JSON file") from None
+    except OptionsError as error:
+        raise OptionsError(f"{flag} {value}: {error}") from None
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,31 @@
+"""The facts of one answer, before any API gives them its shape.
+
+In: a finished or running request. Out: `Answer`. Not here: JSON (see `dialects`).
+"""
+
+import msgspec
+
+from lorapick.model.units import AdapterName, PodName, Tokens
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """What every API says of a generated answer, in its own words."""
+
+    id: str
+    """With the API's prefix."""
+    created: int
+    """Unix time, whole seconds."""
+    model: str
+    """As the client will see it: the adapter's name, or the base model's."""
+    prompt_tokens: Tokens
+    cached_tokens: Tokens = 0
+    output_tokens: Tokens = 0
+    finish_reason: str = "length"
+    text: str = ""
+    """All of it; empty while streaming."""
+    fingerprint: str | None = None
+
+
+def fingerprint(pod: PodName, adapter: AdapterName | None, tier: str | None) -> str:
+    """Who served, in the field that OpenAI clients are told to treat as opaque: `lorapick/<pod>/<adapter>/<tier>`."""
+    return f"lorapick/{pod}/{adapter or '-'}/{tier or '-'}"

@@ -1,0 +1,129 @@
+"""What an emulated pod is told at its start, as one value, and how lists of adapters are read.
+
+In: numbers and names from flags or from code, the bytes of an adapters file.
+Out: `PodServerOptions`, or `OptionsError` with the value, the limit and the remedy.
+Not here: reading files or flags (see `cli.pod`), behaviour.
+"""
+
+import msgspec
+
+from lorapick.model.pods import PodLimits
+from lorapick.model.units import AdapterName, PodName, Seconds
+from lorapick.pod.values import AdapterSpec, PodConfig
+
+CATALOGUE_ROOT = "/adapters/"
+"""Paths below it exist on the emulated disk when the last part is a known adapter's name."""
+MAX_ADAPTERS = 100_000
+
+
+class OptionsError(ValueError):
+    """A setting describes no pod."""
+
+
+class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """One emulated vLLM pod behind HTTP."""
+
+    name: PodName = "pod-0"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    """0: any free port; the ready line and `Served.url` tell which."""
+    base_model: str = "base"
+    config: PodConfig = PodConfig()
+    adapters: tuple[AdapterSpec, ...] = ()
+    """Registered at the start (`--lora-modules`), not in memory."""
+    catalogue: tuple[AdapterSpec, ...] = ()
+    """On the emulated disk only: `/v1/load_lora_adapter` finds them at `/adapters/<name>`."""
+    speed: float = 1.0
+    """Model seconds per real second. Everything the pod reports is in real seconds."""
+    runtime_lora: bool = True
+    """False: the load and unload routes do not exist, as without VLLM_ALLOW_RUNTIME_LORA_UPDATING."""
+    report_loaded: bool = False
+    """Show the residency families of vLLM's open pull request 54830."""
+    seed: int = 0
+    """For load failures; texts depend on adapter and prompt only."""
+    metrics_lag: Seconds = 0.0
+    """Oldest age of the statistics that a scrape may get."""
+    metrics_fault: str = "ok"
+    """`ok`, `garbage`, `hang` or `error`; can be changed at run time."""
+    drain_timeout: Seconds = 10.0
+    """Real seconds that requests in flight get after SIGTERM."""
+
+    def __post_init__(self) -> None:
+        _require(self.speed > 0, f"speed is {self.speed}; it must be above 0 (1.0 is real time)")
+        _require(0 <= self.port <= 65_535, f"port is {self.port}; ports go from 0 (any free one) to 65535")
+        _require(bool(self.name), "name is empty; name the pod, for example pod-0")
+        _require(bool(self.base_model), "base_model is empty; name it as clients will ask for it")
+        _require(self.metrics_lag >= 0, f"metrics_lag is {self.metrics_lag} s; it must be 0 or more")
+        _check_limits(self.config.limits)
+        _check_names([*self.adapters, *self.catalogue], self.base_model)
+
+
+def numbered_adapters(count: int, *, rank: int = 16) -> tuple[AdapterSpec, ...]:
+    """`adapter-000`, `adapter-001`, ...: the adapters that a bare count stands for.
+
+    Raises:
+        OptionsError: the count is negative or above 100,000.
+    """
+    _require(0 <= count <= MAX_ADAPTERS, f"{count} adapters; ask for 0 to {MAX_ADAPTERS}")
+    return tuple(adapter_spec(f"adapter-{number:03d}", rank=rank) for number in range(count))
+
+
+def adapter_spec(name: AdapterName, *, rank: int = 16, size: int | None = None) -> AdapterSpec:
+    """An adapter; its size in bytes follows from the rank (q and v of Llama-3.1-70B in FP16) unless given."""
+    return AdapterSpec(name=name, rank=rank, size=rank * 4_096_000 if size is None else size)
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    name: AdapterName
+    rank: int = 16
+    size: int | None = None
+
+
+class _AdaptersFile(msgspec.Struct, forbid_unknown_fields=True):
+    adapters: list[_Row | str]
+
+
+def read_adapters(text: bytes) -> tuple[AdapterSpec, ...]:
+    """Adapters of a YAML or JSON file: a list, or a mapping with `adapters:`, of names or `{name, rank, size}`.
+
+    Raises:
+        OptionsError: not YAML, or not such a list; the message names the place.
+    """
+    try:
+        document = msgspec.yaml.decode(text)
+        listed = {"adapters": document} if isinstance(document, list) else document
+        rows = msgspec.convert(listed, _AdaptersFile).adapters
+    except msgspec.DecodeError as error:
+        raise OptionsError(
+            f"{error}; wanted is a list of adapter names, or of {{name: ..., rank: 16, size: 65536000}}"
+        ) from None
+    named = [_Row(name=row) if isinstance(row, str) else row for row in rows]
+    return tuple(adapter_spec(row.name, rank=row.rank, size=row.size) for row in named)
+
+
+def _require(good: bool, message: str) -> None:
+    if not good:
+        raise OptionsError(message)
+
+
+def _check_limits(limits: PodLimits) -> None:
+    for field in ("max_loras", "max_cpu_loras", "max_lora_rank", "max_num_seqs"):
+        value = getattr(limits, field)
+        _require(value >= 1, f"{field} is {value}; it must be 1 or more")
+    slots, host = limits.max_loras, limits.max_cpu_loras
+    _require(
+        host >= slots,
+        f"max_cpu_loras is {host}, below max_loras {slots}; adapters on the GPU are in the host level too: raise it",
+    )
+
+
+def _check_names(adapters: list[AdapterSpec], base_model: str) -> None:
+    seen: dict[AdapterName, None] = {}
+    for adapter in adapters:
+        name = adapter.name
+        _require(bool(name), "an adapter has an empty name")
+        _require("," not in name, f"adapter {name!r} has a comma, which vLLM uses to join names: rename it")
+        _require(name != base_model, f"adapter {name!r} has the base model's name: rename one of them")
+        _require(name not in seen, f"adapter {name!r} is listed twice: list it once")
+        _require(adapter.rank >= 1, f"adapter {name!r} has rank {adapter.rank}; it must be 1 or more")
+        seen[name] = None
