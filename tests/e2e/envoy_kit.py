@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from aiohttp import web
 
 from lorapick.live.addresses import free_ports
 from lorapick.live.envoy.config import EnvoySettings
+from lorapick.live.envoy.counters import admin_get
 from lorapick.live.envoy.process import EnvoyProcess
 from lorapick.live.processes import Child, ChildSpec, becomes_true
 
@@ -26,6 +28,7 @@ class StubPod:
         self.port = None
         self.requests = []
         self.aborted = 0
+        self.healthy = True
         self._runner = None
 
     @property
@@ -50,7 +53,7 @@ class StubPod:
             self._runner = None
 
     async def _health(self, request):
-        return web.Response()
+        return web.Response(status=200 if self.healthy else 503)
 
     async def _echo(self, request):
         body = await request.read()
@@ -68,9 +71,9 @@ class StubPod:
             for number in range(5):
                 await response.write(f"data: {number}\n\n".encode())
                 await asyncio.sleep(0.1)
-        except (ConnectionError, asyncio.CancelledError):
+        except ConnectionError:
             self.aborted += 1
-            raise
+            return response
         await response.write_eof()
         return response
 
@@ -148,8 +151,13 @@ class Bench:
         self.envoy = EnvoyProcess(settings, directory=self.directory)
         await self.envoy.start(addresses if addresses is not None else [pod.address for pod in self.pods])
 
+    async def clusters(self, address):
+        """What Envoy's admin page says of one endpoint."""
+        _, page = await admin_get(self.envoy.settings.admin, "/clusters")
+        return "\n".join(line for line in page.decode().splitlines() if address in line)
+
     async def post(self, path="/v1/completions", *, headers=None, data=None):
-        payload = data if data is not None else json.dumps(BODY).encode()
+        payload = io.BytesIO(data) if data is not None else json.dumps(BODY).encode()
         async with self.session.post(self.url + path, data=payload, headers=headers) as response:
             text = await response.read()
             try:

@@ -139,18 +139,16 @@ async def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
         "        await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"
     )
-    parent = subprocess.Popen(
-        [sys.executable, str(program)], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(program)), stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
     try:
-        line = await asyncio.to_thread(parent.stdout.readline)
-        pids = [int(word) for word in line.split()]
+        pids = [int(word) for word in (await parent.stdout.readline()).split()]
         assert len(pids) == 4
         assert all(alive(pid) for pid in pids)
     finally:
         parent.kill()
-        parent.wait()
-        parent.stdout.close()
+        await parent.communicate()
     assert await becomes_true(lambda: _answer(not any(alive(pid) for pid in pids)), within=5.0)
 
 

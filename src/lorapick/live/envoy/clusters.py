@@ -64,6 +64,9 @@ def pods(endpoints_file: str, *, health_path: str, health_interval: Seconds) -> 
         "load_balancing_policy": {"policies": [_override_host()]},
         # The picker overrides health: it knows its pods better. Health guides only traffic without a picker.
         "health_checks": [_http_health(health_path, health_interval)],
+        # Else a pod that is gone from the file stays until it fails its health checks.
+        "ignore_health_on_host_removal": True,
+        # With no healthy pod at all, try anyway.
         "common_lb_config": {"healthy_panic_threshold": {"value": 1}},
         "circuit_breakers": _no_limits(),
         "typed_extension_protocol_options": {
