@@ -26,6 +26,7 @@ from lorapick.live.processes import Child, ChildExit, ChildSpec, becomes_true
 from lorapick.live.stack_options import (
     PickerPlace,
     StackOptions,
+    adapters_document,
     configuration,
     emulated_pods,
     picker_command,
@@ -206,6 +207,7 @@ class Stack:
     def _write_files(self, directory: Path) -> None:
         pods_file = directory / "pods.yaml"
         pods_file.write_bytes(msgspec.yaml.encode(pods_document(self.pods)))
+        (directory / "adapters.yaml").write_bytes(msgspec.yaml.encode(adapters_document(self.options)))
         for place in self.pickers:
             document = configuration(self.options, place, pods_file=pods_file)
             place.configuration.write_bytes(msgspec.yaml.encode(document))
@@ -214,7 +216,7 @@ class Stack:
         for pod in () if self.options.external else self.pods:
             spec = ChildSpec(
                 name=pod.name,
-                argv=pod_command(pod, self.options),
+                argv=pod_command(pod, self.options, adapters_file=directory / "adapters.yaml"),
                 log=directory / f"{pod.name}.log",
                 restart_after=self.options.restart_pods,
             )

@@ -147,7 +147,12 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     return result
 
 
-def pod_command(pod: Pod, options: StackOptions) -> tuple[str, ...]:
+def adapters_document(options: StackOptions) -> list[str]:
+    """Return the content of the file that the emulated pods read their adapters from."""
+    return list(options.adapter_names)
+
+
+def pod_command(pod: Pod, options: StackOptions, *, adapters_file: Path) -> tuple[str, ...]:
     """Return the command line of one emulated pod."""
     if options.pod_command is not None:
         return options.pod_command(pod, options)
@@ -159,7 +164,7 @@ def pod_command(pod: Pod, options: StackOptions) -> tuple[str, ...]:
         *("--host", pod.address.rpartition(":")[0]),
         *("--port", pod.address.rpartition(":")[2]),
         *("--base-model", pod.base_model),
-        *("--adapters", ",".join(options.adapter_names)),
+        *("--adapters", str(adapters_file)),
         *("--max-loras", str(limits.max_loras)),
         *("--max-cpu-loras", str(limits.max_cpu_loras)),
         *("--max-lora-rank", str(limits.max_lora_rank)),

@@ -1,0 +1,72 @@
+"""`lorapick`: finds the command that was asked for, and imports only that.
+
+In: the command line. Out: the command's work and its exit code: 0, 1 for a check that failed, 2 for bad input.
+Not here: what commands do (each has its file with `register(app)`).
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+COMMANDS = {
+    "up": "Start everything on this machine: Envoy, the picker, emulated pods, a sample of traffic.",
+    "serve": "Run the picker for an Envoy that runs already.",
+    "pod": "Run one emulated vLLM pod.",
+    "demo": "Compare policies, each on fresh pods, with the same traffic.",
+    "explain": "Say why a request went where it went.",
+    "config": "Check a configuration.",
+}
+"""Commands in the order of the help, with its words; the module of each has the command's name."""
+
+
+def main() -> None:
+    """Run the command line; the entry point of the package."""
+    program(sys.argv[1:])()
+
+
+def program(arguments: Sequence[str]) -> typer.Typer:
+    """Return the application for these arguments, with only the command in it that they name.
+
+    Importing all of them would cost half a second of `lorapick --help`.
+    """
+    app = typer.Typer(
+        name="lorapick",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_lorapick)
+    name = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if name in COMMANDS:
+        import_module(f"lorapick.cli.{name}").register(app)
+    else:
+        for each, words in COMMANDS.items():
+            app.command(each, help=words)(_only_listed)
+    return app
+
+
+def _lorapick(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=lambda v: _say(v))
+    ] = False,
+) -> None:
+    """Send each request to where its LoRA adapter is."""
+
+
+def _only_listed() -> None:
+    """Stand in for a command in the list of the help; never called, since naming a command imports it."""
+
+
+def _say(wanted: bool) -> None:
+    if wanted:
+        print(f"lorapick {version('lorapick')}")
+        raise typer.Exit
+
+
+if __name__ == "__main__":
+    main()
