@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lorapick.live.web import host_of, is_ip
 from lorapick.wire.api import ApiReason, Problem
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NEAREST_OF = 2000
 """Most names that a miss is compared with: comparing takes some 20 µs a name, and the picker waits."""
 _SAFE = {
@@ -57,7 +57,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, bind_host: str) -> None:
         self._app = app
-        self._names = frozenset((*_LOOPBACK, bind_host.lower()))
+        self._names = frozenset((*LOOPBACK, bind_host.lower()))
         self._any_ip = is_ip(bind_host) and ipaddress.ip_address(bind_host).is_unspecified
         """Bound to every address: any IP literal is ours, since only names can be rebound."""
 

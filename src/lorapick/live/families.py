@@ -1,0 +1,177 @@
+"""The metric families of the picker: names, labels, help texts.
+
+In: a registry. Out: counters and histograms that are fed by events, and a collector of gauges that reads one
+fleet snapshot. Not here: when they are fed (see `live.metrics`). Names and labels are those of docs/metrics.md.
+"""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lorapick import __version__
+from lorapick.live.publish import FleetSnapshot, PodRow
+from lorapick.model.units import AdapterName, Seconds
+
+WINDOWS: dict[str, Seconds] = {"10m": 600.0, "1h": 3600.0}
+"""Windows of `distinct_active_adapters`; an adapter is *active* in the first."""
+ACTIVE_WINDOW = WINDOWS["10m"]
+PICK_BUCKETS = (5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 25e-3)
+HOLD_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Counts(Collector):
+    """A labelled counter that costs one dictionary update: the library's own takes five times as long."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
+        self._name, self._text, self._labels = name, text, labels
+        self._values: dict[tuple[str, ...], int] = {}
+        self._shown: dict[tuple[str, ...], int] = {}
+
+    def add(self, *labels: str) -> None:
+        """Count one; label values in the order of the labels."""
+        self._values[labels] = self._values.get(labels, 0) + 1
+
+    def freeze(self) -> None:
+        """Show the counts as they are now: pages are made in another thread, while counting goes on."""
+        self._shown = dict(self._values)
+
+    def collect(self) -> Iterator[Metric]:
+        """The counts that were frozen last."""
+        family = CounterMetricFamily(f"lorapick_{self._name}", self._text, labels=self._labels)
+        for labels, value in self._shown.items():
+            family.add_metric(labels, value)
+        yield family
+
+
+class Families:
+    """What events feed."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counts(
+            "requests", "Requests that left, by outcome and, for rejections, reason.", ("outcome", "reason")
+        )
+        self.picks = Counts(
+            "picks",
+            "Dispatches by adapter and by the tier in which the pod was believed to have it.",
+            ("adapter", "tier"),
+        )
+        self.hits = Counts(
+            "hits",
+            "Requests whose adapter was on the GPU when they ran, by the tier at their dispatch.",
+            ("adapter", "tier"),
+        )
+        self.swaps = Counts(
+            "swaps",
+            "Loads begun while at least one request waited for them, by the tier they came from.",
+            ("pod", "from"),
+        )
+        self.loads = Counts(
+            "loads",
+            "Loads of an adapter into a GPU slot, by who caused them and the tier they came from.",
+            ("pod", "by", "from"),
+        )
+        self.failures = Counts("load_failures", "Loads that failed.", ("pod",))
+        self.coalesced = Counts(
+            "loads_coalesced", "Requests that joined a load in progress instead of causing one.", ("pod",)
+        )
+        self._counts = (self.requests, self.picks, self.hits, self.swaps, self.loads, self.failures, self.coalesced)
+        for counts in self._counts:
+            registry.register(counts)
+        self.pick_seconds = Histogram(
+            "lorapick_pick_seconds", "Time of one decision.", buckets=PICK_BUCKETS, registry=registry
+        )
+        self.hold_seconds = Histogram(
+            "lorapick_hold_seconds",
+            "Time that requests waited at the picker, by what they waited for.",
+            ("for",),
+            buckets=HOLD_BUCKETS,
+            registry=registry,
+        )
+
+    def freeze(self) -> None:
+        """Show all counts as they are now."""
+        for counts in self._counts:
+            counts.freeze()
+
+
+class WithoutCreated(Collector):
+    """A registry without its `_created` series: they double the page and nothing reads them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        """The registry's families."""
+        for family in self._registry.collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family
+
+
+PodGauge = tuple[str, str, Callable[[PodRow], float | None]]
+
+POD_GAUGES: tuple[PodGauge, ...] = (
+    ("ready", "Whether the pod may get requests: 1 or 0.", lambda pod: float(pod.ready)),
+    ("queue_depth", "Reported waiting + own dispatches - own ends since that scrape.", lambda pod: pod.queue_depth),
+    ("in_flight", "Requests dispatched to the pod that have not ended.", lambda pod: pod.in_flight),
+    ("slots", "GPU slots for adapters.", lambda pod: pod.slots),
+    ("slots_used", "GPU slots believed to hold an adapter or to wait for one.", lambda pod: pod.slots_used),
+    ("scrape_age_seconds", "Age of the last good scrape of the pod.", lambda pod: pod.scrape_age_s),
+)
+
+
+class FleetGauges(Collector):
+    """Gauges of one snapshot; nothing until `take` was called with one."""
+
+    def __init__(self) -> None:
+        self._fleet: FleetSnapshot | None = None
+        self._active: dict[AdapterName, Seconds] = {}
+
+    def take(self, fleet: FleetSnapshot | None, active: dict[AdapterName, Seconds]) -> None:
+        """Show this snapshot; `active` holds each adapter's last request, on the driver's clock."""
+        self._fleet, self._active = fleet, active
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after the other."""
+        fleet = self._fleet
+        if fleet is None:
+            return
+        yield InfoMetricFamily(
+            "lorapick", "Version and policy.", value={"version": __version__, "policy": fleet.policy}
+        )
+        totals = fleet.totals
+        yield CounterMetricFamily("lorapick_arrivals", "Requests that arrived.", totals.arrivals)
+        yield GaugeMetricFamily("lorapick_requests_in_flight", "Dispatched and not yet ended.", totals.in_flight)
+        yield GaugeMetricFamily("lorapick_requests_held", "Requests that wait at the picker.", totals.held)
+        for name, text, value in POD_GAUGES:
+            yield _pod_gauge(fleet, name, text, value)
+        yield from self._adapter_gauges(fleet)
+
+    def _adapter_gauges(self, fleet: FleetSnapshot) -> Iterator[Metric]:
+        text = "Adapters with at least one request in the window."
+        distinct = GaugeMetricFamily("lorapick_distinct_active_adapters", text, labels=["window"])
+        for word, window in WINDOWS.items():
+            distinct.add_metric([word], self._count(fleet.now - window))
+        yield distinct
+        active = self._count(fleet.now - ACTIVE_WINDOW)
+        yield GaugeMetricFamily("lorapick_active_adapters", "Adapters with a request in the last 10 minutes.", active)
+        ratio = GaugeMetricFamily(
+            "lorapick_active_adapters_per_slot", "Active adapters per GPU slot of the fleet; absent without slots."
+        )
+        slots = sum(pod.slots for pod in fleet.pods)
+        if slots:
+            ratio.add_metric([], active / slots)
+        yield ratio
+
+    def _count(self, since: Seconds) -> int:
+        return sum(last >= since for last in self._active.values())
+
+
+def _pod_gauge(fleet: FleetSnapshot, name: str, text: str, value: Callable[[PodRow], float | None]) -> Metric:
+    family = GaugeMetricFamily(f"lorapick_{name}", text, labels=["pod"])
+    for pod in fleet.pods:
+        number = value(pod)
+        if number is not None:
+            family.add_metric([pod.name], number)
+    return family
