@@ -72,7 +72,7 @@ def read_headers(headers: Iterable[Any]) -> Intake:
         name = _READ.get(key)
         if name is not None:
             found[name] = header.raw_value.decode("utf-8", "replace") or header.value
-        elif key in NOT_FROM_CLIENTS or key.startswith(OWN_PREFIX):
+        elif key.startswith("x-") and (key in NOT_FROM_CLIENTS or key.startswith(OWN_PREFIX)):
             strip.append(key)
     get = found.get
     return Intake(

@@ -74,6 +74,10 @@ class Unrouted(msgspec.Struct, frozen=True):
     why: str
 
 
+_RESPONSE_MODES = {
+    ProcessingMode.NONE: BodyMode.NONE,
+    ProcessingMode.FULL_DUPLEX_STREAMED: BodyMode.FULL_DUPLEX,
+}
 _NO_INTAKE = read_headers(())
 
 
@@ -114,8 +118,7 @@ class Incoming:
     def _take_modes(self, request_mode: int, response_mode: int) -> None:
         self.full_duplex = request_mode == ProcessingMode.FULL_DUPLEX_STREAMED
         self.readable = self.full_duplex or request_mode == ProcessingMode.BUFFERED
-        full_duplex_back = response_mode == ProcessingMode.FULL_DUPLEX_STREAMED
-        self.response_mode = BodyMode.FULL_DUPLEX if full_duplex_back else BodyMode.ONE_FOR_ONE
+        self.response_mode = _RESPONSE_MODES.get(response_mode, BodyMode.ONE_FOR_ONE)
 
     def take_subset(self, message: ProcessingRequest) -> None:
         """Read the gateway's subset hint: it counts as it stands in the last message of the request."""

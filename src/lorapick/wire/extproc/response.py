@@ -4,6 +4,7 @@ In: response headers, body and trailers of the gateway. Out: the messages that a
 that served, the usage. Not here: what the end of the response means for the request (`session.py`).
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -17,6 +18,7 @@ from lorapick.wire.extproc.headers import METADATA, SERVED
 
 _ATTRIBUTES = "envoy.filters.http.ext_proc"
 _UPSTREAM = "upstream.address"
+_STATUS = frozenset({":status"})
 _READ = frozenset({":status", "content-type", "content-encoding"})
 
 
@@ -27,6 +29,8 @@ class BodyMode(Enum):
     """Every byte is sent back, in any number of messages."""
     ONE_FOR_ONE = "one_for_one"
     """One answer for each message: as it was, or exchanged (STREAMED, BUFFERED)."""
+    NONE = "none"
+    """Bodies do not come."""
 
 
 class Renaming:
@@ -58,11 +62,7 @@ class Response:
 
     def headers(self, message: ProcessingRequest, pod: str | None) -> ProcessingResponse:
         """Read the response headers; `pod` is named to the client."""
-        found = {
-            header.key: header.raw_value.decode("latin-1") or header.value
-            for header in message.response_headers.headers.headers
-            if header.key in _READ
-        }
+        found = self._read(message.response_headers.headers.headers)
         status = found.get(":status", "")
         self.status = int(status) if len(status) == 3 and status.isascii() and status.isdecimal() else None
         if found.get("content-encoding", "identity") == "identity":
@@ -71,13 +71,23 @@ class Response:
                 self._restorer = ModelRestorer(served=self._renaming.served, asked=self._renaming.asked)
         return messages.response_headers(pod, length_changes=self._restorer is not None)
 
+    def _read(self, headers: Iterable[Any]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        wanted = _STATUS if self._mode is BodyMode.NONE else _READ
+        for header in headers:
+            if header.key in wanted:
+                found[header.key] = header.raw_value.decode("latin-1") or header.value
+                if len(found) == len(wanted):
+                    break
+        return found
+
     def body(self, body: HttpBody) -> list[ProcessingResponse]:
         """Answer one body message."""
         piece, last = body.body, body.end_of_stream
         if self._reader is not None:
             self._reader.feed(piece, last=last)
         out = self._restorer.feed(piece, last=last) if self._restorer is not None else piece
-        if self._mode is BodyMode.ONE_FOR_ONE:
+        if self._mode is not BodyMode.FULL_DUPLEX:
             return [messages.RESPONSE_BODY_CONTINUE if out == piece else messages.replaced_response_body(out)]
         return self._streamed(out, last=last)
 
@@ -89,7 +99,8 @@ class Response:
         held = self._streamed(rest, last=False) if rest and self._mode is BodyMode.FULL_DUPLEX else []
         return [*held, messages.RESPONSE_TRAILERS_CONTINUE]
 
-    def _streamed(self, out: bytes, *, last: bool) -> list[ProcessingResponse]:
+    @staticmethod
+    def _streamed(out: bytes, *, last: bool) -> list[ProcessingResponse]:
         pieces = chunks(out)
         end = len(pieces) - 1
         return [

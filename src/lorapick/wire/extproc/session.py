@@ -80,8 +80,8 @@ class Session:
 
     @property
     def request_id(self) -> RequestId:
-        """Id that `identify` gave; empty until the request headers came."""
-        return self._incoming.id
+        """Id that `identify` gave, or the picker in its answer; empty until the request headers came."""
+        return self._dispatch.request_id if self._dispatch is not None else self._incoming.id
 
     def receive(self, message: ProcessingRequest) -> Commands:
         """Take one message of the gateway. Never raises on what a gateway may send."""
