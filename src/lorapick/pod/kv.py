@@ -64,7 +64,7 @@ class KvPool:
 
     def find(self, keys: Sequence[int], steps: int) -> tuple[int, int]:
         """Leading blocks that running requests hold, and leading blocks that are held or cached."""
-        self._trim(steps)
+        self.trim(steps)
         refs, idle = self.refs, self.idle
         held = 0
         for key in keys:
@@ -118,10 +118,14 @@ class KvPool:
         self._sum += start
         self._residues[seats * start % self.size] += seats
 
-    def _trim(self, steps: int) -> None:
-        """Evict what growth since the last look has pushed out; done late, since only a look can tell."""
+    def trim(self, steps: int) -> None:
+        """Evict what the running requests push out of the cache for the step after `steps`.
+
+        To be called before anybody leaves: memory that was needed for a while is not cached any more.
+        """
         idle = self.idle
-        if self.at_most(steps) + len(idle) <= self.blocks:
+        if not idle or self.at_most(steps) + len(idle) <= self.blocks:
             return
-        for _ in range(self.used(steps) + len(idle) - self.blocks):
+        excess = self.used(steps) + len(idle) - self.blocks
+        for _ in range(min(excess, len(idle))):
             idle.popitem(last=False)

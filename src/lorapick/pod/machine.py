@@ -147,6 +147,7 @@ class Machine:
         ledger.charge_steps(t - span.origin, self.empty_share())
         ledger.output_tokens += span.count * len(batch.running) - len(self.aborted)
         batch.steps += span.count
+        self.kv.trim(batch.steps - 1)
         self._drop_aborted()
         while (job := batch.next_ended()) is not None:
             self._leave(job)
@@ -179,6 +180,7 @@ class Machine:
             return
         if not self.retry:
             self._admit()
+        self.kv.trim(self.batch.steps)
         if self.draining_mode and self._drain(t):
             return
         absent = self._absent_of_joiners()
@@ -213,6 +215,7 @@ class Machine:
         batch, kv = self.batch, self.kv
         preempted = False
         while not kv.fits(batch.steps):
+            kv.trim(batch.steps)
             job = batch.youngest()
             self._leave(job)
             self.waiting.insert(0, job)
@@ -277,7 +280,7 @@ class Machine:
             if not job.aborted:
                 self._start(job, t)
         self.joiners = []
-        if self.aborted or self.retry or (not self.blocked and len(self.waiting) > self.scanned):
+        if self._is_overdue():
             count = 1
         else:
             count = self.kv.lasts(batch.steps, batch.steps_to_end())
@@ -285,6 +288,12 @@ class Machine:
         self.span = span = Span(t, prefill=tokens * config.prefill_per_token, step=step, count=count)
         self.phase = Phase.STEPPING
         self.due = span.at(1) if self.firsts else span.end
+
+    def _is_overdue(self) -> bool:
+        """Whether the next scheduling has something to do already: somebody left, or came during a load."""
+        if self.aborted or self.retry or (not self.blocked and len(self.waiting) > self.scanned):
+            return True
+        return bool(self.loader.orders) and not self.draining_mode and self.batch.active < self.config.limits.max_loras
 
     def _start(self, job: Job, t: Seconds) -> None:
         adapter = job.adapter

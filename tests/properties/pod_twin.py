@@ -1,0 +1,511 @@
+"""A slow pod: one step at a time, plain lists, every decision from scratch. What `PodEngine` must agree with.
+
+Shares only the values with it. An activity is a step or a load; inputs at time t are taken after every activity that
+ends at or before t, and nothing is decided before an activity ends.
+"""
+
+from lorapick.model.tiers import Tier
+from lorapick.pod.values import (
+    AdapterEvicted,
+    AdapterSpec,
+    FirstToken,
+    PodConfig,
+    PodRequest,
+    PodStats,
+    RequestFailed,
+    RequestFinished,
+    RequestStarted,
+    SwapEnded,
+    SwapFailed,
+    SwapMode,
+    SwapStarted,
+    TimeSpent,
+)
+
+COUNTERS = [
+    "swaps",
+    "loads",
+    "load_failures",
+    "evictions",
+    "preemptions",
+    "prompt_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "queried_tokens",
+    "finished",
+    "hits",
+    "misses",
+]
+TIMES = ["prefill", "decode", "drain", "deallocation", "transfer", "initialisation", "warm_up", "idle"]
+LOADING_TIMES = ("deallocation", "transfer", "initialisation", "warm_up")
+
+
+class Weights:
+    """One copy of an adapter's weights."""
+
+    def __init__(self, spec):
+        self.spec = spec
+        self.name = spec.name
+        self.register_when_loaded = False
+
+
+class Work:
+    """One request."""
+
+    def __init__(self, request, weights, size):
+        self.request = request
+        self.id = request.id
+        self.weights = weights
+        self.blocks = [(request.adapter, block) for block in request.blocks[: request.prompt_tokens // size]]
+        self.tokens = 0
+        self.started = False
+        self.first_given = False
+        self.waited = False
+        self.gone = False
+        self.gone_at = 0
+        self.cached = 0
+
+
+class Load:
+    def __init__(self, weights, tier, start, waited, drain):
+        self.weights, self.tier, self.start, self.waited, self.drain = weights, tier, start, waited, drain
+        self.phases = {}
+        self.fails = False
+        self.end = start
+
+
+class Step:
+    def __init__(self, start, prefill, length, empty):
+        self.start, self.prefill, self.empty = start, prefill, empty
+        self.end = start + prefill + length
+
+
+class PodTwin:
+    def __init__(self, config: PodConfig, adapters, *, now, draw=None):
+        self.config, self.static, self.draw = config, list(adapters), draw
+        self.events = []
+        self.start(now)
+
+    def start(self, now):
+        self.drains = self.config.mode is SwapMode.DRAIN
+        self.count = dict.fromkeys(COUNTERS, 0)
+        self.time = dict.fromkeys(TIMES, 0.0)
+        self.names = {spec.name: Weights(spec) for spec in self.static}
+        self.gpu, self.host = [], []
+        self.running, self.waiting, self.joiners, self.arrival_order = [], [], [], []
+        self.cache = []
+        self.departures, self.names_in_flight = 0, []
+        self.orders, self.to_load, self.protected = [], [], []
+        self.activity = None
+        self.idle_since = now
+        self.drain_since, self.drain_width = None, 0
+
+    # ---- inputs ----
+
+    def do(self, action, argument, now):
+        """Perform one input; False when it is refused."""
+        self.run(now)
+        return getattr(self, action)(argument, now) is not False
+
+    def run(self, now):
+        while self.activity is not None and self.activity.end <= now:
+            done, self.activity = self.activity, None
+            if isinstance(done, Load):
+                self.load_done(done)
+            else:
+                self.step_done(done)
+
+    def wake(self, now):
+        if self.activity is None:
+            self.time["idle"] += now - self.idle_since
+            self.decide(now)
+
+    def submit(self, request: PodRequest, now):
+        config = self.config
+        limit = min(config.max_model_len, config.kv_blocks * config.block_size)
+        if any(work.id == request.id for work in self.in_flight()):
+            return False
+        if request.adapter is not None and request.adapter not in self.names:
+            return False
+        if request.prompt_tokens + request.output_tokens > limit:
+            return False
+        weights = self.names[request.adapter] if request.adapter is not None else None
+        if weights is not None and weights.spec.rank > config.limits.max_lora_rank:
+            return False
+        work = Work(request, weights, config.block_size)
+        work.waited = isinstance(self.activity, Load) and self.activity.weights is weights
+        self.waiting.append(work)
+        self.arrival_order.append(work)
+        if weights is not None and weights.name not in self.names_in_flight:
+            self.names_in_flight.append(weights.name)
+        self.wake(now)
+        return True
+
+    def abort(self, request_id, now):
+        for work in self.in_flight():
+            if work.id == request_id:
+                self.done(work)
+        self.waiting = [work for work in self.waiting if not work.gone]
+
+    def load(self, what, now):
+        if isinstance(what, AdapterSpec):
+            if what.rank > self.config.limits.max_lora_rank:
+                return False
+            weights = self.names.get(what.name)
+            if weights is None or weights.spec != what:
+                same = [w for w in self.pending() if w.register_when_loaded and w.spec == what]
+                weights = same[0] if same else Weights(what)
+                weights.register_when_loaded = True
+        elif what in self.names:
+            weights = self.names[what]
+        else:
+            return False
+        if weights in self.gpu:
+            self.use(weights)
+        elif weights not in self.pending():
+            self.orders.append(weights)
+            self.wake(now)
+        return True
+
+    def unload(self, name, now):
+        return self.names.pop(name, None) is not None
+
+    def register(self, spec, now):
+        if spec.name not in self.names or self.names[spec.name].spec != spec:
+            self.names[spec.name] = Weights(spec)
+
+    def restart(self, _, now):
+        self.start(now)
+
+    # ---- small questions ----
+
+    def in_flight(self):
+        return [work for work in self.arrival_order if not work.gone]
+
+    def pending(self):
+        loading = [self.activity.weights] if isinstance(self.activity, Load) else []
+        return self.orders + loading + self.to_load
+
+    def active(self):
+        active = []
+        for work in self.running:
+            if work.weights is not None and work.weights not in active:
+                active.append(work.weights)
+        return active
+
+    def blocks_of(self, work):
+        """Blocks needed to compute the next token."""
+        return -(-(work.request.prompt_tokens + work.tokens) // self.config.block_size)
+
+    def held(self):
+        return {block for work in self.running for block in work.blocks}
+
+    def used(self):
+        return len(self.held()) + sum(self.blocks_of(work) - len(work.blocks) for work in self.running)
+
+    def evict_cached(self):
+        while self.cache and self.used() + len(self.cache) > self.config.kv_blocks:
+            self.cache.pop(0)
+
+    def use(self, weights):
+        if weights in self.gpu:
+            for level in (self.gpu, self.host):
+                level.remove(weights)
+                level.append(weights)
+
+    def leave(self, work):
+        self.running.remove(work)
+        held = self.held()
+        self.cache += [block for block in reversed(work.blocks) if block not in held]
+        self.use(work.weights)
+
+    def done(self, work):
+        work.gone = True
+        self.departures += 1
+        work.gone_at = self.departures
+        left = {work.weights.name for work in self.in_flight() if work.weights is not None}
+        self.names_in_flight = [name for name in self.names_in_flight if name in left]
+
+    # ---- steps ----
+
+    def charge_step(self, step, now):
+        """Times of a step up to `now`."""
+        time = dict.fromkeys(TIMES, 0.0)
+        time["prefill"] = min(now - step.start, step.prefill)
+        decoded = now - step.start - time["prefill"]
+        time["drain"] = decoded * step.empty
+        time["decode"] = decoded - time["drain"]
+        return time
+
+    def step_done(self, step):
+        t = step.end
+        for key, seconds in self.charge_step(step, t).items():
+            self.time[key] += seconds
+        alive = [work for work in self.running if not work.gone]
+        for work in alive:
+            work.tokens += 1
+            self.count["output_tokens"] += 1
+        for work in alive:
+            if not work.first_given:
+                work.first_given = True
+                self.count["prompt_tokens"] += work.request.prompt_tokens
+                self.events.append(FirstToken(t=t, request_id=work.id))
+        self.drop_aborted()
+        for work in alive:
+            if work.tokens == work.request.output_tokens:
+                self.leave(work)
+                self.done(work)
+                self.count["finished"] += 1
+                self.events.append(
+                    RequestFinished(
+                        t=t,
+                        request_id=work.id,
+                        output_tokens=work.tokens,
+                        cached_tokens=work.cached,
+                        waited_for_load=work.waited,
+                    )
+                )
+        self.decide(t)
+
+    def drop_aborted(self):
+        # In the order in which their clients left, which the order of leaving notes.
+        for work in sorted((work for work in self.running if work.gone), key=lambda work: work.gone_at):
+            self.leave(work)
+
+    def decide(self, t):
+        config = self.config
+        self.drop_aborted()
+        preempted = False
+        while self.used() > config.kv_blocks:
+            self.evict_cached()
+            youngest = self.running[-1]
+            self.leave(youngest)
+            self.waiting.insert(0, youngest)
+            self.count["preemptions"] += 1
+            preempted = True
+        self.orders = [weights for weights in self.orders if weights not in self.gpu]
+        room = config.limits.max_loras - len(self.active())
+        if not self.drains and self.orders and room > 0:
+            self.protected, self.to_load = self.orders[:room], self.orders[:room]
+            self.orders = self.orders[room:]
+            self.next_load(t)
+            return
+        if not preempted:
+            self.admit()
+        self.evict_cached()
+        if self.drains and self.drain(t):
+            return
+        self.to_load = []
+        for work in self.joiners:
+            if work.weights is not None and work.weights not in self.gpu and work.weights not in self.to_load:
+                self.to_load.append(work.weights)
+        if self.to_load:
+            self.protected = list(self.to_load)
+            self.next_load(t)
+        else:
+            self.next_step(t)
+
+    def admit(self):
+        for work in list(self.waiting):
+            weights = work.weights
+            if self.drains:
+                absent = weights is not None and weights not in self.gpu
+                if not work.started and (self.orders or absent):
+                    return
+            elif weights not in [None, *self.active()] and len(self.active()) >= self.config.limits.max_loras:
+                continue
+            if not self.join(work):
+                return
+
+    def join(self, work):
+        config = self.config
+        if len(self.running) >= config.limits.max_num_seqs:
+            return False
+        self.evict_cached()
+        hits = 0
+        for block in work.blocks:
+            if block not in self.cache and block not in self.held():
+                break
+            hits += 1
+        new = self.blocks_of(work) - len([block for block in work.blocks if block in self.held()])
+        if self.used() + new > config.kv_blocks:
+            return False
+        tokens = work.request.prompt_tokens + work.tokens
+        work.reused = min(hits, (tokens - 1) // config.block_size) * config.block_size
+        self.cache = [block for block in self.cache if block not in work.blocks]
+        self.waiting.remove(work)
+        self.running.append(work)
+        self.joiners.append(work)
+        self.use(work.weights)
+        return True
+
+    def next_step(self, t):
+        config = self.config
+        if not self.running:
+            self.idle_since = t
+            return
+        prefill = 0
+        for work in self.joiners:
+            prefill += work.request.prompt_tokens + work.tokens - work.reused
+            if not work.gone and not work.started:
+                work.started = True
+                work.cached = work.reused
+                self.count["queried_tokens"] += work.request.prompt_tokens
+                self.count["cached_tokens"] += work.cached
+                self.count["misses" if work.waited else "hits"] += 1
+                self.events.append(
+                    RequestStarted(t=t, request_id=work.id, hit=not work.waited, cached_tokens=work.cached)
+                )
+        self.joiners = []
+        requests, adapters, costs = len(self.running), len(self.active()), config.step
+        length = costs.a + costs.b * requests + costs.c * adapters + costs.d * requests * adapters
+        empty = 0.0 if self.drain_since is None else max(0.0, 1.0 - requests / self.drain_width)
+        self.activity = Step(t, prefill * config.prefill_per_token, length, empty)
+
+    # ---- loads ----
+
+    def drain(self, t):
+        """True when an operation begins; the batch is drained."""
+        front = self.waiting[0] if self.waiting else None
+        if not self.orders:
+            if front is not None and front.started:
+                return False
+            if front is None or front.weights is None or front.weights in self.gpu:
+                self.drain_since = None
+                return False
+        if self.running:
+            if self.drain_since is None:
+                self.drain_since, self.drain_width = t, len(self.running)
+            return False
+        slots = self.config.limits.max_loras
+        wanted, self.orders = self.orders[:slots], self.orders[slots:]
+        for work in self.waiting:
+            if work.weights is not None and work.weights not in wanted and len(wanted) < slots:
+                wanted.append(work.weights)
+        self.protected = wanted
+        self.to_load = [weights for weights in wanted if weights not in self.gpu]
+        self.next_load(t)
+        return True
+
+    def next_load(self, t):
+        config, costs = self.config, self.config.swap
+        weights = self.to_load.pop(0)
+        concerned = [work for work in self.waiting + self.joiners if work.weights is weights]
+        waited = any(not work.gone for work in concerned)
+        for work in concerned:
+            work.waited = True
+        tier = Tier.CPU if weights in self.host else Tier.DISK
+        drain = 0.0 if self.drain_since is None else t - self.drain_since
+        self.drain_since = None
+        load = Load(weights, tier, t, waited, drain)
+        self.events.append(SwapStarted(t=t, adapter=weights.name, tier_from=tier, waited=waited))
+        freeing = 0.0
+        if len(self.gpu) == config.limits.max_loras:
+            evictable = [w for w in self.gpu if w not in self.active() and w not in self.protected]
+            victim = evictable[0]
+            self.gpu.remove(victim)
+            self.count["evictions"] += 1
+            self.events.append(AdapterEvicted(t=t, adapter=victim.name, tier=Tier.CPU))
+            freeing = costs.deallocation
+            if victim.spec.size != weights.spec.size:
+                freeing += costs.fragmentation
+        if weights not in self.host:
+            if len(self.host) == config.limits.max_cpu_loras:
+                out = next(w for w in self.host if w not in self.gpu)
+                self.host.remove(out)
+                self.events.append(AdapterEvicted(t=t, adapter=out.name, tier=Tier.DISK))
+            self.host.append(weights)
+        moving = weights.spec.size / costs.cpu_bandwidth
+        if tier == Tier.DISK:
+            moving += weights.spec.size / costs.disk_bandwidth
+        load.fails = config.load_failure_share > 0 and self.draw() < config.load_failure_share
+        after = (0.0, 0.0) if load.fails else (costs.initialisation, costs.warm_up)
+        load.phases = dict(zip(LOADING_TIMES, (freeing, moving, *after), strict=True))
+        load.end = t + sum(load.phases.values())
+        self.activity = load
+
+    def charge_load(self, load, now):
+        """Times of a load up to `now`."""
+        time, begin = dict.fromkeys(TIMES, 0.0), load.start
+        for phase, length in load.phases.items():
+            time[phase] = max(0.0, min(now, begin + length) - begin)
+            begin += length
+        return time
+
+    def load_done(self, load):
+        t, weights = load.end, load.weights
+        for key, seconds in self.charge_load(load, t).items():
+            self.time[key] += seconds
+        if load.fails:
+            self.load_failed(load)
+        else:
+            self.host.remove(weights)
+            self.host.append(weights)
+            self.gpu.append(weights)
+            if weights.register_when_loaded:
+                weights.register_when_loaded = False
+                self.names[weights.name] = weights
+            self.count["loads"] += 1
+            self.count["swaps"] += load.waited
+            self.events.append(
+                SwapEnded(
+                    t=t,
+                    adapter=weights.name,
+                    tier_from=load.tier,
+                    waited=load.waited,
+                    drain=load.drain,
+                    **load.phases,
+                )
+            )
+        if self.to_load:
+            self.next_load(t)
+            return
+        self.protected = []
+        if self.joiners:
+            self.next_step(t)
+        else:
+            self.decide(t)
+
+    def load_failed(self, load):
+        if load.tier == Tier.DISK:
+            self.host.remove(load.weights)
+        self.count["load_failures"] += 1
+        why = "the adapter's weights could not be loaded"
+        self.events.append(SwapFailed(t=load.end, adapter=load.weights.name, why=why))
+        for work in self.joiners + self.waiting:
+            if work.weights is not load.weights:
+                continue
+            if work in self.joiners:
+                self.leave(work)
+            if not work.gone:
+                self.done(work)
+                self.events.append(RequestFailed(t=load.end, request_id=work.id, why=why))
+        self.joiners = [work for work in self.joiners if work.weights is not load.weights]
+        self.waiting = [work for work in self.waiting if work.weights is not load.weights]
+
+    # ---- what can be seen ----
+
+    def stats(self, now):
+        self.run(now)
+        active, time = self.active(), dict(self.time)
+        passing = {"idle": now - self.idle_since} if self.activity is None else {}
+        if isinstance(self.activity, Step):
+            passing = self.charge_step(self.activity, now)
+        if isinstance(self.activity, Load):
+            passing = self.charge_load(self.activity, now)
+        for key, seconds in passing.items():
+            time[key] += seconds
+        crowded = len(active) >= self.config.limits.max_loras
+        kept_out = [work for work in self.waiting if work.weights is not None and work.weights not in active]
+        return PodStats(
+            running=len(self.running),
+            waiting=len(self.waiting),
+            deferred=len(kept_out) if crowded else 0,
+            kv_usage=self.used() / self.config.kv_blocks,
+            on_gpu=tuple(weights.name for weights in self.gpu),
+            on_cpu=tuple(weights.name for weights in self.host),
+            loading=tuple(w.name for w in self.pending()[len(self.orders) :]),
+            in_flight=tuple(self.names_in_flight),
+            time=TimeSpent(**time),
+            **self.count,
+        )
