@@ -1,0 +1,9 @@
+"""The configuration file `lorapick.yaml`: text to `Settings`, with errors that say what would be right.
+
+Use `parse_settings` and `settings_hash`; everything else here is how they do it.
+"""
+
+from lorapick.wire.config.problems import ConfigError, Problem
+from lorapick.wire.config.settings import parse_settings, settings_hash
+
+__all__ = ["ConfigError", "Problem", "parse_settings", "settings_hash"]

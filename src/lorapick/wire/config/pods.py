@@ -1,0 +1,153 @@
+"""Pods as people write them: in a pods file, or in place under `discovery`.
+
+In: nodes, and what the configuration says about every pod. Out: `Pod` values.
+Not here: reading the file (see `wire.podsfile`, `live.discovery`).
+"""
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from lorapick.model.pods import Engine, Pod, PodLimits, Role
+from lorapick.model.settings import DiscoverySettings
+from lorapick.wire.config.document import At
+from lorapick.wire.config.readers import (
+    Reader,
+    choice,
+    integer,
+    labels,
+    list_of,
+    no_duplicates,
+    record,
+    text,
+    word,
+)
+
+_ENGINES = tuple(engine.value for engine in Engine)
+_ROLES = tuple(role.value for role in Role)
+LIMITS: dict[str, Reader[Any]] = {
+    "max_loras": integer(least=1, most=4096),
+    "max_cpu_loras": integer(least=1, most=1_000_000),
+    "max_lora_rank": integer(least=1, most=4096),
+    "max_num_seqs": integer(least=1, most=1_000_000),
+    "max_queue": integer(least=1, most=1_000_000),
+}
+"""Readers of the fields of `PodLimits`."""
+
+
+class PodDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod is when its entry does not say: `defaults:` and `base_model:` of the configuration."""
+
+    engine: Engine = Engine.VLLM
+    base_model: str = "base"
+    limits: PodLimits = PodLimits()
+
+
+def _defaults(*, engine: str = Engine.VLLM.value, **limits: int) -> PodDefaults:
+    return PodDefaults(engine=Engine(engine), limits=PodLimits(**limits))
+
+
+def _check_limits(at: At, limits: PodLimits) -> None:
+    if limits.max_cpu_loras < limits.max_loras:
+        at.nearest("max_cpu_loras").note(
+            f"max_cpu_loras is {limits.max_cpu_loras} and must be at least max_loras, which is {limits.max_loras}",
+            hint="the engine's host level holds the adapters on the GPU too",
+            value="",
+        )
+
+
+defaults: Reader[PodDefaults] = record(
+    _defaults,
+    {"engine": choice(*_ENGINES), **LIMITS},
+    check=lambda at, found: _check_limits(at, found.limits),
+)
+"""`defaults:` of the configuration, without the base model."""
+
+
+def address(at: At) -> str:
+    """`ip:port` of a pod."""
+    value = text(at)
+    host, separator, port = value.rpartition(":")
+    if not separator or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65_536:
+        at.refuse("must be ip:port with a port in 1-65535", hint='for example "10.0.0.7:8000" or "[fd00::7]:8000"')
+    bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        found = ipaddress.ip_address(host[1:-1] if bracketed else host)
+    except ValueError:
+        at.refuse(
+            f'must be an IP address with a port; "{host}" is no IP address',
+            hint="Envoy sends a request to the address that the picker names, and resolves no host names there",
+        )
+    if bracketed != (found.version == 6):
+        at.refuse("must have an IPv6 address in brackets, and no other", hint='for example "[fd00::7]:8000"')
+    return value
+
+
+def http_url(at: At) -> str:
+    """An http or https address of a page."""
+    value = text(at)
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        at.refuse("must be an http:// or https:// URL", hint='for example "http://10.0.0.7:9400/metrics"')
+    return value
+
+
+def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
+    """Reader of a list of pods with these defaults."""
+
+    def build(*, engine: str | None = None, role: str = Role.BOTH.value, **values: Any) -> Pod:
+        limits = {name: values.pop(name) for name in LIMITS if name in values}
+        values.setdefault("base_model", found.base_model)
+        return Pod(
+            engine=found.engine if engine is None else Engine(engine),
+            role=Role(role),
+            limits=msgspec.structs.replace(found.limits, **limits),
+            **values,
+        )
+
+    one = record(
+        build,
+        {
+            "name": word,
+            "address": address,
+            "role": choice(*_ROLES),
+            "zone": word,
+            "labels": labels,
+            "engine": choice(*_ENGINES),
+            "base_model": text,
+            "dcgm_url": http_url,
+            **LIMITS,
+        },
+        required=("name", "address"),
+        check=lambda at, pod: _check_limits(at, pod.limits),
+    )
+    all_pods = list_of(one, unique="name")
+
+    def read(at: At) -> tuple[Pod, ...]:
+        no_duplicates((place for item in at.items() if (place := item.find("address"))), what="address")
+        return all_pods(at)
+
+    return read
+
+
+_kubernetes: Reader[dict[str, str]] = record(
+    lambda **values: values, {"pool": word, "namespace": word}, required=("pool",)
+)
+
+
+def discovery(found: PodDefaults) -> Reader[DiscoverySettings]:
+    """Reader of `discovery:`: exactly one way to find pods."""
+    ways = {"file": text, "kubernetes": _kubernetes, "pods": pods(found)}
+
+    def check(at: At, _: DiscoverySettings) -> None:
+        given = [way for way in at.entries() if way in ways]
+        if len(given) != 1:
+            at.note(f"must have exactly one of {', '.join(ways)}; has {' and '.join(given) or 'none'}", value="")
+
+    return record(DiscoverySettings, ways, check=check)

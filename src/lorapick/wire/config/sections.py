@@ -1,0 +1,224 @@
+"""Sections that tune the picker and its servers.
+
+In: nodes. Out: values of `model.settings`; their defaults are there.
+Not here: adapters and pods (see `intent`, `pods`).
+"""
+
+import ipaddress
+from collections.abc import Collection
+from typing import Any
+
+from lorapick.model.settings import (
+    AdmissionSettings,
+    Affinity,
+    BudgetSettings,
+    LoadTimes,
+    Objective,
+    PickingSettings,
+    PressureSettings,
+    RetentionSettings,
+    ScrapeSettings,
+    ServerSettings,
+    SloSettings,
+    Weights,
+)
+from lorapick.model.units import Ratio
+from lorapick.wire.config.document import At
+from lorapick.wire.config.readers import (
+    Reader,
+    choice,
+    duration,
+    integer,
+    list_of,
+    number,
+    record,
+    share,
+    size,
+    text,
+    word,
+)
+
+_SOCKET_PATH_BYTES = 107
+"""What the kernel takes for a Unix socket's path."""
+_HOUR = 3600.0
+_weight = number(least=0.0, most=1e9, what="a weight")
+
+
+def _check_weights(at: At, weights: Weights) -> None:
+    if weights.adapter + weights.kv + weights.queue + weights.gpu == 0:
+        at.note("all weights are 0, so all pods would score alike; give at least one a weight", value="")
+
+
+def _later(at: At) -> Any:
+    at.refuse("is not yet available", hint="use policy and weights", value="")
+
+
+def picking(policies: Collection[str]) -> Reader[PickingSettings]:
+    """Reader of `picking:`, given the names of the policies that exist."""
+    affinity = number(least=0.0, most=1e6, what="an affinity")
+    return record(
+        PickingSettings,
+        {
+            "policy": choice(*policies),
+            "weights": record(
+                Weights,
+                {"adapter": _weight, "kv": _weight, "queue": _weight, "gpu": _weight},
+                check=_check_weights,
+            ),
+            "affinity": record(Affinity, dict.fromkeys(Affinity.__struct_fields__, affinity)),
+            "fallbacks": integer(least=0, most=16),
+            "prefix_blocks_per_pod": integer(least=1),
+            "endpoint_picker_config": _later,
+        },
+    )
+
+
+load_times: Reader[LoadTimes] = record(LoadTimes, {"cpu": duration(), "disk": duration()})
+
+retention: Reader[RetentionSettings] = record(
+    RetentionSettings,
+    {
+        "policy": choice("window", "lru", "lfu"),
+        "window": duration(least=1.0),
+        "frequency_weight": _weight,
+        "recency_weight": _weight,
+        "pinned_bonus": _weight,
+    },
+)
+
+
+def _check_pressure(at: At, pressure: PressureSettings) -> None:
+    if not pressure.soft <= pressure.hard <= pressure.critical:
+        order = f"soft {pressure.soft:g}, hard {pressure.hard:g}, critical {pressure.critical:g}"
+        at.note(f"soft, hard and critical must not fall; they are {order}", value="")
+
+
+pressure: Reader[PressureSettings] = record(
+    PressureSettings, {"soft": share, "hard": share, "critical": share}, check=_check_pressure
+)
+
+
+def _slots_share(*, slots_share: Ratio) -> Ratio:
+    return slots_share
+
+
+admission: Reader[AdmissionSettings] = record(
+    AdmissionSettings,
+    {
+        "max_queued": integer(least=0),
+        "max_wait": duration(most=_HOUR),
+        "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
+    },
+    names={"probation": "probation_slots_share"},
+)
+
+slo: Reader[SloSettings] = record(SloSettings, {"ttft_p95": duration(), "latency_p95": duration()})
+
+objectives: Reader[tuple[Objective, ...]] = list_of(
+    record(Objective, {"name": word, "priority": integer(least=-1000, most=1000)}, required=("name",)), unique="name"
+)
+
+
+def _positive_share(at: At) -> Ratio:
+    value = share(at)
+    if value == 0:
+        at.refuse("must be a share above 0")
+    return value
+
+
+budgets: Reader[BudgetSettings] = record(
+    BudgetSettings,
+    {
+        "loads_per_pod_per_minute": number(least=0.0, most=1e6),
+        "pods_loading_share": share,
+        "scrape_core_share": _positive_share,
+    },
+)
+
+
+def _check_scrape(at: At, scrape: ScrapeSettings) -> None:
+    if scrape.stale_after <= scrape.interval:
+        at.nearest("stale_after").note(
+            f"stale_after is {scrape.stale_after:g}s and must be longer than interval, which is {scrape.interval:g}s",
+            hint="otherwise every pod is stale before its next scrape",
+            value="",
+        )
+
+
+scrape: Reader[ScrapeSettings] = record(
+    ScrapeSettings,
+    {
+        "interval": duration(least=0.05, most=_HOUR),
+        "timeout": duration(least=0.01, most=60.0),
+        "stale_after": duration(least=0.1, most=24 * _HOUR),
+        "models_every": duration(least=0.05, most=24 * _HOUR),
+    },
+    check=_check_scrape,
+)
+
+
+def tcp_address(at: At) -> str:
+    """`host:port` to listen on."""
+    value = text(at)
+    host, separator, port = value.rpartition(":")
+    if not separator or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65_536:
+        at.refuse("must be host:port with a port in 1-65535", hint='for example "127.0.0.1:9091"')
+    bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        valid = host == "localhost" or bracketed == (ipaddress.ip_address(host.strip("[]")).version == 6)
+    except ValueError:
+        valid = False
+    if not valid:
+        at.refuse('must have "localhost" or an IP address of this machine as its host', hint='"0.0.0.0" means all')
+    return value
+
+
+def listen_address(at: At) -> str:
+    """`host:port` or `unix:PATH`."""
+    value = text(at)
+    path = value.removeprefix("unix:")
+    if path == value:
+        return tcp_address(at)
+    if not path or len(path.encode()) > _SOCKET_PATH_BYTES:
+        at.refuse(f"must have a path of 1 to {_SOCKET_PATH_BYTES} bytes after unix:")
+    return value
+
+
+def _check_server(at: At, server: ServerSettings) -> None:
+    first: dict[str, str] = {}
+    for name in ("extproc", "health", "endpoint", "metrics", "admin"):
+        address = getattr(server, name)
+        other = first.setdefault(address, name)
+        if other != name:
+            at.nearest(name).note(f"{name} and {other} would both listen on {address}; each needs its own", value="")
+
+
+server: Reader[ServerSettings] = record(
+    ServerSettings,
+    {
+        "extproc": listen_address,
+        "health": tcp_address,
+        "body": choice("buffered", "full_duplex_streamed"),
+        "observe": choice("headers", "bodies"),
+        "endpoint": tcp_address,
+        "metrics": tcp_address,
+        "admin": tcp_address,
+        "max_body": size(most=2**30),
+        "drain_timeout": duration(most=24 * _HOUR),
+    },
+    check=_check_server,
+)
+
+_percent: Reader[int] = record(
+    lambda *, percent: percent, {"percent": integer(least=1, most=100)}, required=("percent",)
+)
+_mode_word = choice("enforce", "observe")
+
+
+def mode(at: At) -> str:
+    """`enforce`, `observe`, or `{percent: N}` as `percent:N`."""
+    if at.is_scalar:
+        if at.tag.endswith(":str") and at.node.value == "percent":
+            at.refuse("needs a number", hint="write mode: {percent: 10}")
+        return _mode_word(at)
+    return f"percent:{_percent(at)}"
