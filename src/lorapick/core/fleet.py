@@ -32,6 +32,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.KvRemoved: pods.on_kv_removed,
     events.KvCleared: pods.on_kv_cleared,
     events.RequestArrived: requests.on_arrived,
+    events.RequestRefused: requests.on_refused,
     events.RequestDispatched: requests.on_dispatched,
     events.ResponseStarted: requests.on_response_started,
     events.RequestEnded: requests.on_ended,

@@ -18,7 +18,7 @@ from lorapick.core.picking.verdicts import judge, why_nobody
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch, Effect, Hold, Note, Reject
-from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, ResponseStarted
+from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
 from lorapick.model.picks import Pick
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.requests import Outcome, Request, Target
@@ -53,6 +53,14 @@ def on_arrived(state: FleetState, event: RequestArrived, now: Seconds) -> list[E
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
     return decide(state, flight, now, cause=event.id)
+
+
+def on_refused(state: FleetState, event: RequestRefused, now: Seconds) -> list[Effect]:
+    """Count a request that a transport refused by itself, so that outcomes add up to arrivals."""
+    del event, now
+    state.tally.arrivals += 1
+    state.tally.outcomes[Outcome.REJECTED] += 1
+    return []
 
 
 def resolve(state: FleetState, request: Request) -> Adapter | Unknown | None:

@@ -18,7 +18,16 @@ from lorapick.core.fleet import Fleet
 from lorapick.live.ports import ModelCard, Usage
 from lorapick.live.publish import Observer
 from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Note, Raise, Register, Reject, Touch, Unload
-from lorapick.model.events import Event, RequestArrived, RequestDispatched, RequestEnded, ResponseStarted, Ticked
+from lorapick.model.events import (
+    Event,
+    RequestArrived,
+    RequestDispatched,
+    RequestEnded,
+    RequestRefused,
+    ResponseStarted,
+    Ticked,
+)
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
 from lorapick.model.units import RequestId, Seconds
@@ -154,6 +163,10 @@ class Driver:
                 output_tokens=usage.output_tokens,
             )
         )
+
+    def refused(self, reason: Reason, status: int) -> None:
+        """Say that the transport refused a request by itself."""
+        self.submit(lambda t, i: RequestRefused(t=t, id=i, reason=reason, status=status))
 
     def models(self) -> Sequence[ModelCard]:
         """Base models of the fleet, then every adapter that a pod or the operator named, then aliases; each once."""

@@ -264,6 +264,7 @@ class _Stream:
                     self._deciding.cancel()
             case Refused():
                 self._counts.refused[command.reason.value] += 1
+                self._server.picker.refused(command.reason, command.status)
             case Passed():
                 self._counts.passed[command.why] += 1
             case Finish():

@@ -37,6 +37,7 @@ from lorapick.model.events import (
     PodGone,
     RequestDispatched,
     RequestEnded,
+    RequestRefused,
     ResponseStarted,
 )
 from lorapick.model.requests import Outcome
@@ -92,6 +93,7 @@ class Metrics:
         self._on_event: dict[type[Event], Callable[[Any], None]] = {
             ResponseStarted: self._response_started,
             RequestEnded: self._ended,
+            RequestRefused: self._refused,
             RequestDispatched: self._dispatched_elsewhere,
             LoadStarted: self._load_started,
             LoadSucceeded: self._load_ended,
@@ -200,6 +202,9 @@ class Metrics:
         self._hold_over(event.request_id, event.t)
         if event.outcome is not Outcome.REJECTED:  # those were counted as our own effect
             self._count.requests.add(event.outcome, NO_REASON)
+
+    def _refused(self, event: RequestRefused) -> None:
+        self._count.requests.add(Outcome.REJECTED, event.reason)
 
     # -- loads
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from lorapick.model.answers import ModelCard, Usage
 from lorapick.model.effects import Dispatch, Reject
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.units import RequestId, Seconds
 
@@ -28,6 +29,10 @@ class Picker(Protocol):
 
     def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
         """Say that a dispatched request left; exactly once for each Dispatch that `decide` returned."""
+        ...
+
+    def refused(self, reason: Reason, status: int) -> None:
+        """Say that the transport refused a request by itself, without asking for a pod."""
         ...
 
     def models(self) -> Sequence[ModelCard]:

@@ -10,6 +10,7 @@ import msgspec
 
 from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
@@ -79,6 +80,13 @@ class RequestArrived(Event, frozen=True, kw_only=True):
     """A request wants a pod. Answered by exactly one of Dispatch, Hold (then Dispatch or Reject later), Reject."""
 
     request: Request
+
+
+class RequestRefused(Event, frozen=True, kw_only=True):
+    """A transport refused a request before anyone was asked for a pod (a bad or too large body): arrived and rejected."""
+
+    reason: Reason
+    status: int
 
 
 class RequestDispatched(Event, frozen=True, kw_only=True):
@@ -253,6 +261,7 @@ AnyEvent = (
     | PodReported
     | PodSilent
     | RequestArrived
+    | RequestRefused
     | RequestDispatched
     | ResponseStarted
     | RequestEnded
