@@ -1,0 +1,42 @@
+"""Folders of PEFT adapters as declared adapters."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lorapick.live.catalogue import CatalogueError, read_catalogue
+
+
+def _adapter(folder: Path, name: str, config: object) -> Path:
+    (folder / name).mkdir()
+    file = folder / name / "adapter_config.json"
+    file.write_text(config if isinstance(config, str) else json.dumps(config))
+    return file
+
+
+def test_reads_rank_and_targets_of_each_folder(tmp_path: Path) -> None:
+    _adapter(tmp_path, "legal", {"r": 16, "target_modules": ["q_proj", "v_proj"], "peft_type": "LORA"})
+    _adapter(tmp_path, "code", {"r": 64, "target_modules": "all-linear"})
+    (tmp_path / "notes").mkdir()
+    code, legal = read_catalogue(tmp_path)
+    assert (code.name, code.rank, code.targets, code.declared) == ("code", 64, ("all-linear",), True)
+    assert (legal.name, legal.rank, legal.targets, legal.source) == (
+        "legal", 16, ("q_proj", "v_proj"), str(tmp_path / "legal"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("config", ["{", {"target_modules": ["q_proj"]}, {"r": "sixteen"}])
+def test_says_which_file_is_wrong(tmp_path: Path, config: object) -> None:
+    file = _adapter(tmp_path, "broken", config)
+    with pytest.raises(CatalogueError, match="adapter_config.json") as caught:
+        read_catalogue(tmp_path)
+    assert str(file) in str(caught.value)
+
+
+def test_a_missing_folder_and_a_comma_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError, match="no directory"):
+        read_catalogue(tmp_path / "absent")
+    _adapter(tmp_path, "a,b", {"r": 8})
+    with pytest.raises(CatalogueError, match="comma"):
+        read_catalogue(tmp_path)
