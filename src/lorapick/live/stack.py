@@ -101,8 +101,8 @@ class Stack:
 
     @property
     def envoy_pid(self) -> int | None:
-        """Envoy's pid; None: it is down."""
-        return self._started().pid
+        """Envoy's pid; None: it is down, or not up yet."""
+        return None if self._envoy is None else self._envoy.pid
 
     async def __aenter__(self) -> Self:
         await self.start()

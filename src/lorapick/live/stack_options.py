@@ -100,19 +100,12 @@ def emulated_pods(options: StackOptions) -> tuple[Pod, ...]:
 
 
 def pods_document(pods: tuple[Pod, ...]) -> list[dict[str, Any]]:
-    """Return the content of `pods.yaml`: per pod its name, address and what is not a default."""
-    return [_without_defaults(pod) for pod in pods]
-
-
-def _without_defaults(pod: Pod) -> dict[str, Any]:
-    plain = Pod(name=pod.name, address=pod.address)
-    row: dict[str, Any] = {"name": pod.name, "address": pod.address}
-    for field in ("role", "zone", "labels", "engine", "base_model", "dcgm_url"):
-        if getattr(pod, field) != getattr(plain, field):
-            row[field] = msgspec.to_builtins(getattr(pod, field))
-    if pod.limits != PodLimits():
-        row.update(msgspec.to_builtins(pod.limits))
-    return row
+    """Return the content of `pods.yaml`: all that is known of each pod, limits beside the rest."""
+    rows = [msgspec.to_builtins(pod) for pod in pods]
+    return [
+        {key: value for key, value in (row | row["limits"]).items() if key != "limits" and value is not None}
+        for row in rows
+    ]
 
 
 def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path) -> dict[str, Any]:

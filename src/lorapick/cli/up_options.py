@@ -1,0 +1,191 @@
+"""From the flags of `lorapick up`, and perhaps a configuration, to a plan.
+
+In: flags by name. Out: an `UpPlan`, or an error that says what would be right. Not here: running it (`cli.up`).
+"""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.live.stack_options import StackOptions
+from lorapick.model.pods import Pod
+from lorapick.model.settings import ServerSettings
+from lorapick.pod.values import SwapMode
+from lorapick.wire.config.document import Refused, Report, parse_document
+from lorapick.wire.config.pods import PodDefaults, pods
+from lorapick.wire.config.settings import parse_settings
+
+
+class UpError(ValueError):
+    """Flags that cannot be obeyed; the text says why and what would be right."""
+
+
+class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lorapick up` will do."""
+
+    options: StackOptions
+    listens: tuple[tuple[str, str], ...]
+    """Addresses that must be free, each with what to do when it is not."""
+    rate: float | None
+    """Requests per second of the sample traffic; None: no traffic."""
+    traffic_adapters: tuple[str, ...]
+    pods_file: Path | None = None
+    """The operator's own list of pods, to be followed; None: the pods stay as they are."""
+    pod_defaults: PodDefaults = PodDefaults()
+
+
+def plan_of(flags: Mapping[str, Any]) -> UpPlan:
+    """Put flags and configuration together; flags win.
+
+    Raises:
+        UpError: a flag's value cannot be.
+        ConfigError: the configuration or the pods file is wrong.
+    """
+    _check(flags)
+    if flags["config"] is None:
+        return _emulated(flags)
+    return _configured(flags, flags["config"])
+
+
+def _check(flags: Mapping[str, Any]) -> None:
+    _one_of("--mode", flags["mode"], [mode.value for mode in SwapMode])
+    _one_of("--policy", flags["policy"] or "weighted", list(POLICIES))
+    _one_of("--body", flags["body"] or "buffered", ["buffered", "full_duplex_streamed"])
+    for name, least in (("pods", 1), ("adapters", 0), ("pickers", 1), ("concurrency", 1)):
+        if flags[name] < least:
+            raise UpError(f"--{name} is {flags[name]}; it must be {least} or more")
+    for name in ("rate", "speed"):
+        if flags[name] <= 0:
+            raise UpError(f"--{name} is {flags[name]:g}; it must be above 0")
+    for name in ("port", "admin_port", "metrics_port", "health_port"):
+        if flags[name] is not None and not 0 < flags[name] < 65_536:
+            raise UpError(f"--{name.replace('_', '-')} is {flags[name]}; ports go from 1 to 65535")
+    last = flags["pod_port"] + flags["pods"] - 1
+    if flags["pod_port"] < 0 or last > 65_535:
+        raise UpError(
+            f"--pod-port is {flags['pod_port']}; {flags['pods']} pods need ports up to {last}, the end is 65535"
+        )
+
+
+def _one_of(flag: str, value: str, known: list[str]) -> None:
+    if value not in known:
+        raise UpError(f"{flag} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def _common(flags: Mapping[str, Any], server: ServerSettings) -> dict[str, Any]:
+    """Options that flags and configuration both may set."""
+    return {
+        "body": flags["body"] or server.body,
+        "observe": server.observe,
+        "max_body": server.max_body,
+        "pickers": flags["pickers"],
+        "concurrency": flags["concurrency"],
+        "run_dir": flags["run_dir"],
+        "endpoint": _with_port(server.endpoint, flags["port"]),
+        "admin": _with_port(server.admin, flags["admin_port"]),
+        "metrics": _with_port(server.metrics, flags["metrics_port"]),
+        "health": _with_port(server.health, flags["health_port"]),
+        "restart_pods": 1.0,
+    }
+
+
+def _with_port(address: str, port: int | None) -> str:
+    return address if port is None else f"{address.rpartition(':')[0]}:{port}"
+
+
+def _emulated(flags: Mapping[str, Any]) -> UpPlan:
+    options = StackOptions(
+        **_common(flags, ServerSettings()),
+        pods=flags["pods"],
+        adapters=flags["adapters"],
+        policy=flags["policy"] or "weighted",
+        mode=flags["mode"],
+        pod_port=flags["pod_port"],
+        speed=flags["speed"],
+        seed=flags["seed"],
+    )
+    ports = range(options.pod_port, options.pod_port + options.pods) if options.pod_port else ()
+    listens = _listens(options) + tuple((f"127.0.0.1:{port}", "choose another --pod-port") for port in ports)
+    rate = flags["rate"] if flags["traffic"] and options.adapter_names else None
+    return UpPlan(options=options, listens=listens, rate=rate, traffic_adapters=options.adapter_names)
+
+
+def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
+    content = _read(path, "--config")
+    settings = parse_settings(content, file=str(path), policies=POLICIES)
+    defaults = PodDefaults(base_model=settings.base_model, limits=settings.defaults)
+    if settings.discovery.kubernetes is not None:
+        raise UpError(f"{path}: discovery.kubernetes is for `lorapick serve` in a cluster; `up` takes file or pods")
+    pods_file = None if settings.discovery.file is None else Path(settings.discovery.file)
+    options = StackOptions(
+        **_common(flags, settings.server),
+        pods=0,
+        adapters=(),
+        policy=flags["policy"] or settings.picking.policy,
+        longest_hold=settings.admission.max_wait,
+        external=settings.discovery.pods if pods_file is None else read_pods(pods_file, defaults),
+        configuration=_overlay(content, flags),
+        seed=settings.seed,
+    )
+    names = tuple(adapter.name for adapter in settings.adapters)
+    return UpPlan(
+        options=options,
+        listens=_listens(options),
+        # Sample traffic is for emulated pods; a fleet of the operator's own has users.
+        rate=None,
+        traffic_adapters=names,
+        pods_file=pods_file,
+        pod_defaults=defaults,
+    )
+
+
+def _overlay(content: bytes, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The operator's configuration but for what the flags and `up` itself say."""
+    document = dict(yaml.safe_load(content))
+    discovery = document.pop("discovery", {})
+    if "file" in discovery:
+        document["discovery"] = {"file": str(Path(discovery["file"]).absolute())}
+    if flags["policy"] is not None:
+        document["picking"] = {**document.get("picking", {}), "policy": flags["policy"]}
+    if flags["body"] is not None:
+        document["server"] = {**document.get("server", {}), "body": flags["body"]}
+    return document
+
+
+def read_pods(path: Path, defaults: PodDefaults) -> tuple[Pod, ...]:
+    """Read a list of pods.
+
+    Raises:
+        UpError: it cannot be read, or is empty.
+        ConfigError: it is wrong.
+    """
+    report = Report(str(path))
+    found: tuple[Pod, ...] = ()
+    with contextlib.suppress(Refused):  # what was refused is in the report
+        found = pods(defaults)(parse_document(_read(path, "discovery.file"), report))
+    report.raise_if_any()
+    if not found:
+        raise UpError(f"{path} has no pods; add at least one {{name: ..., address: ip:port}}")
+    return found
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UpError(f"{what} {path}: {error.strerror}") from None
+
+
+def _listens(options: StackOptions) -> tuple[tuple[str, str], ...]:
+    asked = (
+        (options.endpoint, "--port"),
+        (options.admin, "--admin-port"),
+        (options.metrics, "--metrics-port"),
+        (options.health, "--health-port"),
+    )
+    return tuple((address, f"choose another {flag}") for address, flag in asked if address is not None)
