@@ -99,7 +99,7 @@ class Session:
             return self._decided_too_late(answer)
         if isinstance(answer, Reject):
             refusal = Refusal(answer.status, answer.reason, answer.message, answer.retry_after)
-            return self._over(self._immediate(refusal))
+            return self._over([_immediate(refusal), Finish()])
         self._dispatch = answer
         self._renaming = self._incoming.renaming(answer.model)
         destination = ",".join(target.address for target in (answer.target, *answer.fallbacks))
@@ -197,12 +197,8 @@ class Session:
 
     def _refuse(self, refusal: Refusal) -> Commands:
         """Answer the client without having asked the picker."""
-        return self._over(self._immediate(refusal), Refused(refusal.status, refusal.reason, refusal.message))
-
-    def _immediate(self, refusal: Refusal) -> Commands:
-        body = error_body(refusal.status, refusal.message, param=param_of(refusal.reason))
-        headers = error_headers(refusal.reason, refusal.retry_after)
-        return [Send(messages.immediate(refusal.status, body, headers)), Finish()]
+        refused = Refused(refusal.status, refusal.reason, refusal.message)
+        return self._over([_immediate(refusal), refused, Finish()])
 
     def _decided_too_late(self, answer: Dispatch | Reject) -> Commands:
         if isinstance(answer, Reject) or self._dispatch is not None:
@@ -305,3 +301,9 @@ class Session:
         "response_body": _on_response_body,
         "response_trailers": _on_response_trailers,
     }
+
+
+def _immediate(refusal: Refusal) -> Send:
+    body = error_body(refusal.status, refusal.message, param=param_of(refusal.reason))
+    headers = error_headers(refusal.reason, refusal.retry_after)
+    return Send(messages.immediate(refusal.status, body, headers))
