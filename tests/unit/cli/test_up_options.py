@@ -1,0 +1,127 @@
+import inspect
+from pathlib import Path
+
+import pytest
+
+from lorapick.cli.up import up
+from lorapick.cli.up_options import UpError, plan_of, read_pods
+from lorapick.wire.config.pods import PodDefaults
+from lorapick.wire.config.problems import ConfigError
+
+
+def plan(**changes):
+    flags = {name: parameter.default for name, parameter in inspect.signature(up).parameters.items()}
+    return plan_of(flags | changes)
+
+
+def test_without_flags_eight_pods_are_emulated_at_the_documented_addresses():
+    made = plan()
+    assert (made.options.pods, len(made.options.adapter_names), made.options.policy) == (8, 40, "weighted")
+    assert (made.options.endpoint, made.options.admin) == ("127.0.0.1:8080", "127.0.0.1:9091")
+    assert (made.options.metrics, made.options.health) == ("127.0.0.1:9090", "127.0.0.1:9003")
+    assert made.options.body == "buffered"
+    assert made.options.restart_pods == 1.0
+    assert made.rate == 4.0
+    assert [address for address, _ in made.listens] == [
+        "127.0.0.1:8080",
+        "127.0.0.1:9091",
+        "127.0.0.1:9090",
+        "127.0.0.1:9003",
+    ]
+
+
+def test_fixed_pod_ports_must_be_free_too():
+    made = plan(pods=2, pod_port=8101)
+    assert made.listens[-2:] == (
+        ("127.0.0.1:8101", "choose another --pod-port"),
+        ("127.0.0.1:8102", "choose another --pod-port"),
+    )
+
+
+def test_no_traffic():
+    assert plan(traffic=False).rate is None
+    assert plan(adapters=0).rate is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pods": 0}, "--pods is 0; it must be 1 or more"),
+        ({"pickers": 0}, "--pickers is 0"),
+        ({"adapters": -1}, "--adapters is -1"),
+        ({"mode": "quick"}, "--mode is 'quick'; it must be one of drain, inline"),
+        ({"policy": "best"}, "--policy is 'best'; it must be one of weighted"),
+        ({"body": "streamed"}, "--body is 'streamed'"),
+        ({"port": 0}, "--port is 0; ports go from 1 to 65535"),
+        ({"admin_port": 70_000}, "--admin-port is 70000"),
+        ({"pod_port": 65_530}, "8 pods need ports up to 65537"),
+        ({"rate": 0.0}, "--rate is 0; it must be above 0"),
+        ({"config": Path("absent.yaml")}, "--config absent.yaml: No such file"),
+    ],
+)
+def test_flags_that_cannot_be_are_named(change, words):
+    with pytest.raises(UpError, match=words):
+        plan(**change)
+
+
+CONFIG = """
+discovery: {pods: [{name: a, address: "127.0.0.1:8001", max_loras: 2}]}
+defaults: {max_loras: 8}
+adapters: {list: [{name: legal, rank: 16}]}
+admission: {max_wait: 90s}
+picking: {policy: round-robin, fallbacks: 1}
+server: {endpoint: "127.0.0.1:8180", max_body: 2MB, body: full_duplex_streamed}
+"""
+
+
+def test_a_configuration_is_taken_over_and_flags_win(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text(CONFIG)
+    made = plan(config=path, port=9999)
+    options = made.options
+    assert (options.endpoint, options.body, options.policy) == (
+        "127.0.0.1:9999",
+        "full_duplex_streamed",
+        "round-robin",
+    )
+    assert (options.longest_hold, options.max_body) == (90.0, 2_000_000)
+    (pod,) = options.external
+    assert (pod.name, pod.limits.max_loras, pod.limits.max_cpu_loras) == ("a", 2, 16)
+    assert "discovery" not in options.configuration
+    assert options.configuration["picking"] == {"policy": "round-robin", "fallbacks": 1}
+    assert made.rate is None
+    assert plan(config=path, policy="weighted").options.configuration["picking"] == {
+        "policy": "weighted",
+        "fallbacks": 1,
+    }
+
+
+def test_a_pods_file_is_read_and_followed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("pods.yaml").write_text('[{name: a, address: "127.0.0.1:8001"}]')
+    Path("lorapick.yaml").write_text("discovery: {file: pods.yaml}\ndefaults: {max_loras: 6}")
+    made = plan(config=Path("lorapick.yaml"))
+    assert made.pods_file == Path("pods.yaml")
+    assert made.options.external[0].limits.max_loras == 6
+    assert made.options.configuration["discovery"] == {"file": str(tmp_path / "pods.yaml")}
+
+
+def test_a_wrong_file_is_told_by_place(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text("picking: {policy: best}\n")
+    with pytest.raises(ConfigError, match=r"lorapick\.yaml:1:19: picking\.policy"):
+        plan(config=path)
+    pods = tmp_path / "pods.yaml"
+    pods.write_text("[{name: a}]")
+    with pytest.raises(ConfigError, match=r"pods\.yaml:1"):
+        read_pods(pods, PodDefaults())
+    pods.write_text("[]")
+    with pytest.raises(UpError, match="has no pods"):
+        read_pods(pods, PodDefaults())
+
+
+def test_kubernetes_is_not_for_one_machine(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text("discovery: {kubernetes: {pool: mine}}\n")
+    with pytest.raises(UpError, match="lorapick serve"):
+        plan(config=path)

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.live.podserver.options import read_adapters
+from lorapick.live.stack_options import (
+    PickerPlace,
+    StackOptions,
+    adapters_document,
+    configuration,
+    emulated_pods,
+    picker_command,
+    pod_command,
+    pods_document,
+)
+from lorapick.model.pods import Pod, PodLimits
+from lorapick.wire.config.document import Report, parse_document
+from lorapick.wire.config.pods import PodDefaults, pods
+from lorapick.wire.config.settings import parse_settings
+
+PLACE = PickerPlace(
+    extproc="unix:/run/extproc-0.sock",
+    health="127.0.0.1:9003",
+    metrics="127.0.0.1:9090",
+    admin="127.0.0.1:9091",
+    configuration=Path("/run/lorapick-0.yaml"),
+)
+
+
+def settings_of(options):
+    document = configuration(options, PLACE, pods_file=Path("/run/pods.yaml"))
+    return parse_settings(msgspec.yaml.encode(document), file="lorapick.yaml", policies=POLICIES)
+
+
+def test_the_generated_configuration_says_what_was_asked():
+    settings = settings_of(
+        StackOptions(adapters=("a", "b"), policy="round-robin", seed=7, limits=PodLimits(max_loras=2))
+    )
+    assert [adapter.name for adapter in settings.adapters] == ["a", "b"]
+    assert all(adapter.declared for adapter in settings.adapters)
+    assert (settings.picking.policy, settings.seed, settings.defaults.max_loras) == ("round-robin", 7, 2)
+    assert settings.discovery.file == "/run/pods.yaml"
+    assert settings.server.extproc == "unix:/run/extproc-0.sock"
+    assert settings.server.admin == "127.0.0.1:9091"
+
+
+def test_a_configuration_is_laid_over_but_never_over_the_places():
+    above = {"picking": {"fallbacks": 1}, "server": {"admin": "127.0.0.1:1", "max_body": "1MB"}}
+    settings = settings_of(StackOptions(policy="round-robin", configuration=above))
+    assert (settings.picking.policy, settings.picking.fallbacks) == ("round-robin", 1)
+    assert (settings.server.max_body, settings.server.admin) == (1_000_000, "127.0.0.1:9091")
+
+
+def test_pods_survive_their_file():
+    wanted = (
+        Pod(name="a", address="127.0.0.1:8001", zone="west", labels={"tier": "gold"}, limits=PodLimits(max_loras=2)),
+        Pod(name="b", address="127.0.0.1:8002", base_model="llama", dcgm_url="http://127.0.0.1:9400/metrics"),
+    )
+    text = msgspec.yaml.encode(pods_document(wanted))
+    other_defaults = PodDefaults(base_model="other", limits=PodLimits(max_loras=9, max_cpu_loras=99))
+    assert pods(other_defaults)(parse_document(text, Report("pods.yaml"))) == wanted
+
+
+def test_adapters_survive_their_file():
+    text = msgspec.yaml.encode(adapters_document(StackOptions(adapters=3)))
+    assert [adapter.name for adapter in read_adapters(text)] == ["adapter-000", "adapter-001", "adapter-002"]
+
+
+def test_emulated_pods_follow_each_other_or_take_free_ports():
+    assert [pod.address for pod in emulated_pods(StackOptions(pods=2, pod_port=8101))] == [
+        "127.0.0.1:8101",
+        "127.0.0.1:8102",
+    ]
+    free = emulated_pods(StackOptions(pods=3))
+    assert [pod.name for pod in free] == ["pod-0", "pod-1", "pod-2"]
+    assert len({pod.address for pod in free}) == 3
+    assert emulated_pods(StackOptions(external=free)) == ()
+
+
+def test_commands():
+    options = StackOptions(mode="drain", pod_arguments=("--report-loaded",))
+    line = pod_command(Pod(name="p", address="127.0.0.1:8001"), options, adapters_file=Path("/run/adapters.yaml"))
+    text = " ".join(line)
+    assert " pod --name p --host 127.0.0.1 --port 8001 " in text
+    assert "--adapters /run/adapters.yaml" in text
+    assert "--mode drain" in text
+    assert line[-1] == "--report-loaded"
+    assert picker_command(options, PLACE)[-3:] == ("serve", "--config", "/run/lorapick-0.yaml")
+
+
+@pytest.mark.parametrize("change", [{"pods": 0}, {"pickers": 0}, {"concurrency": 0}])
+def test_counts_that_cannot_be(change):
+    with pytest.raises(ValueError, match="must be 1 or more"):
+        StackOptions(**change)
