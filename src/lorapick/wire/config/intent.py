@@ -95,8 +95,6 @@ adapters: Reader[AdapterSource] = record(AdapterSource, {"catalogue": text, "lis
 def _check_alias(at: At, found: Alias) -> None:
     if sum(target.weight for target in found.to) == 0:
         at.nearest("to").note("the weights add up to 0; give at least one adapter a weight", value="")
-    if found.name in (target.adapter for target in found.to):
-        at.nearest("name").note("an alias cannot lead to itself")
 
 
 alias: Reader[Alias] = record(
@@ -188,11 +186,11 @@ def check_names(root: At, *, base_model: str, pods: Collection[str] | None) -> N
     adapters_by_name = _by_name(root, "adapters", "list")
     aliases = _by_name(root, "aliases")
     for name, at in aliases.items():
-        if name in adapters_by_name:
-            line = adapters_by_name[name].node.start_mark.line + 1
-            at.note(f"is the name of an adapter too (line {line}); an alias needs a name of its own")
         if name == base_model:
             at.note("is the base model's name; an alias needs a name of its own")
+        elif name in adapters_by_name:
+            line = adapters_by_name[name].node.start_mark.line + 1
+            at.note(f"is the name of an adapter too (line {line}); an alias needs a name of its own")
     if base_model in adapters_by_name:
         adapters_by_name[base_model].note("is the base model's name; the engine would refuse such an adapter")
     for item in root.each("aliases"):

@@ -87,7 +87,8 @@ def integer(*, least: int, most: int = 2**31 - 1) -> Reader[int]:
         raw = str(at.node.value) if at.tag == _INT else ""
         if len(raw) > _MAX_DIGITS or not _INTEGER.fullmatch(raw) or not least <= int(raw) <= most:
             upper = f" and at most {most}" if most < 2**31 - 1 else ""
-            at.refuse(f"must be a whole number of at least {least}{upper}")
+            hint = "remove the quotes" if at.tag == _STR and _INTEGER.fullmatch(str(at.node.value)) else ""
+            at.refuse(f"must be a whole number of at least {least}{upper}", hint=hint)
         return int(raw)
 
     return read
@@ -117,7 +118,7 @@ def duration(*, least: Seconds = 0.0, most: Seconds = 366 * 86_400.0) -> Reader[
     def read(at: At) -> Seconds:
         value = _with_unit(at, parse_duration)
         if not least <= value <= most:
-            at.refuse(f"must be a duration of at least {least:g}s and at most {most:g}s")
+            at.refuse(f"must be a duration between {_plain(least)}s and {_plain(most)}s")
         return value
 
     return read
@@ -129,7 +130,7 @@ def size(*, least: Bytes = 1, most: Bytes = 2**50) -> Reader[Bytes]:
     def read(at: At) -> Bytes:
         value = _with_unit(at, parse_size)
         if not least <= value <= most:
-            at.refuse(f"must be a size of at least {least}B and at most {most}B")
+            at.refuse(f"must be a size between {least}B and {most}B")
         return value
 
     return read
@@ -258,5 +259,10 @@ def _only_close(value: str, known: Collection[str]) -> str:
 
 def _range(least: float, most: float) -> str:
     if least > -math.inf and most < math.inf:
-        return f" between {least:g} and {most:g}"
-    return f" of at least {least:g}" if least > -math.inf else ""
+        return f" between {_plain(least)} and {_plain(most)}"
+    return f" of at least {_plain(least)}" if least > -math.inf else ""
+
+
+def _plain(value: float) -> str:
+    """A bound as people write it: 1000000, not 1e+06."""
+    return str(int(value)) if value == int(value) else f"{value:g}"

@@ -41,7 +41,7 @@ from lorapick.wire.config.readers import (
 _SOCKET_PATH_BYTES = 107
 """What the kernel takes for a Unix socket's path."""
 _HOUR = 3600.0
-_weight = number(least=0.0, most=1e9, what="a weight")
+_weight = number(least=0.0, most=1e6, what="a weight")
 
 
 def _check_weights(at: At, weights: Weights) -> None:

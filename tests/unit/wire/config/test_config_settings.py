@@ -1,0 +1,240 @@
+"""Whole files: what they give, and what is said about each mistake."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
+from lorapick.model.pods import Pod, PodLimits
+from lorapick.model.settings import Settings, Weights
+from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash
+from lorapick.wire.config.settings import RESERVED
+from lorapick.wire.podsfile import parse_pods
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+FILES = "discovery: {file: pods.yaml}\n"
+
+
+def parse(text: str | bytes) -> Settings:
+    return parse_settings(text, file="l.yaml", policies=tuple(POLICIES))
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse(text)
+    return str(caught.value).splitlines()
+
+
+def test_the_example_loads_with_its_pods() -> None:
+    settings = parse((EXAMPLES / "lorapick.yaml").read_bytes())
+    assert settings.base_model == "meta-llama/Llama-3.1-70B-Instruct"
+    assert settings.discovery.file == "pods.yaml"
+    assert settings.adapters[0] == Adapter(
+        name="legal-assistant-v2",
+        source="/adapters/legal-assistant-v2",
+        revision="7",
+        rank=16,
+        targets=("q", "v"),
+        declared=True,
+        pin=PinSpec(replicas=2),
+    )
+    assert settings.adapters[1].pin == PinSpec(selector={"tier": "gold"}, reserve=True)
+    assert settings.adapters[1].weekend == "deprioritize"
+    assert settings.aliases == (
+        Alias(
+            name="legal",
+            to=(
+                AliasTarget(adapter="legal-assistant@7", weight=90),
+                AliasTarget(adapter="legal-assistant@8", weight=10),
+            ),
+        ),
+    )
+    assert settings.groups == (AffinityGroup(name="documents", first="doc-classifier-v2", then=("legal-extract-v3",)),)
+    assert settings.schedules == (
+        Schedule(
+            adapters=("customer-support-es",),
+            cron="45 8 * * mon-fri",
+            timezone="America/Mexico_City",
+            replicas=2,
+            lasts=34_200.0,
+            selector={"zone": "west"},
+        ),
+    )
+    assert settings.triggers == (Trigger(event="tenant.login", preload="{tenant}-assistant", replicas=1, lasts=1800.0),)
+    pods = parse_pods((EXAMPLES / "pods.yaml").read_bytes(), file="pods.yaml", settings=settings)
+    assert [pod.name for pod in pods] == ["pod-01", "pod-02", "pod-03", "pod-04"]
+    assert {pod.base_model for pod in pods} == {settings.base_model}
+
+
+def test_the_example_spells_out_the_defaults() -> None:
+    """So the file stays true when a default changes."""
+    given = parse((EXAMPLES / "lorapick.yaml").read_bytes())
+    plain = msgspec.structs.replace(parse("discovery: {file: pods.yaml}"), slo=given.slo, objectives=given.objectives)
+    intent = ("base_model", "adapters", "aliases", "groups", "schedules", "triggers")
+    assert msgspec.structs.replace(plain, **{name: getattr(given, name) for name in intent}) == given
+
+
+def test_an_almost_empty_file_is_the_defaults() -> None:
+    assert parse("discovery: {pods: []}") == Settings()
+
+
+def test_every_section_takes_its_values() -> None:
+    settings = parse("""
+base_model: m
+discovery: {pods: [{name: p, address: "10.0.0.1:8000", max_loras: 2}]}
+defaults: {engine: sglang, max_loras: 3, max_queue: 9}
+adapters: {catalogue: adapters/, list: [{name: a, size: 64MB, base_model: m2}]}
+picking: {policy: round-robin, weights: {kv: 0}, affinity: {cpu: 0.5}, fallbacks: 0, prefix_blocks_per_pod: 10}
+load_times: {cpu: 5ms, disk: 1s}
+retention: {policy: lru, window: 1m, frequency_weight: 0, recency_weight: 2, pinned_bonus: 3}
+pressure: {soft: 0.5, hard: 0.5, critical: 0.9}
+admission: {max_queued: 0, max_wait: 1m, probation: {slots_share: 0.5}}
+slo: {ttft_p95: 100ms}
+objectives: [{name: x, priority: -1}, {name: y}]
+budgets: {loads_per_pod_per_minute: 0.5, pods_loading_share: 1, scrape_core_share: 0.05}
+scrape: {interval: 200ms, timeout: 100ms, stale_after: 2s, models_every: 3s}
+mode: {percent: 10}
+server: {extproc: "[::1]:9002", body: full_duplex_streamed, observe: bodies, max_body: 1MB, drain_timeout: 5s}
+seed: 7
+""")
+    pod_limits = PodLimits(max_loras=3, max_queue=9)
+    assert settings.discovery.pods[0] == Pod(
+        name="p",
+        address="10.0.0.1:8000",
+        engine=settings.discovery.pods[0].engine,
+        base_model="m",
+        limits=msgspec.structs.replace(pod_limits, max_loras=2),
+    )
+    assert (settings.default_engine, settings.defaults, settings.catalogue) == ("sglang", pod_limits, "adapters/")
+    assert (settings.adapters[0].size, settings.adapters[0].base_model) == (64_000_000, "m2")
+    assert (settings.picking.policy, settings.picking.weights) == ("round-robin", Weights(kv=0.0))
+    assert (settings.picking.affinity.cpu, settings.picking.fallbacks) == (0.5, 0)
+    assert (settings.load_times.cpu, settings.load_times.disk) == (0.005, 1.0)
+    assert (settings.retention.policy, settings.retention.window) == ("lru", 60.0)
+    assert (settings.admission.max_queued, settings.admission.probation_slots_share) == (0, 0.5)
+    assert (settings.slo.ttft_p95, settings.slo.latency_p95) == (0.1, None)
+    assert [objective.priority for objective in settings.objectives] == [-1, 0]
+    assert (settings.budgets.loads_per_pod_per_minute, settings.budgets.scrape_core_share) == (0.5, 0.05)
+    assert (settings.scrape.interval, settings.scrape.models_every) == (0.2, 3.0)
+    assert (settings.mode, settings.server.extproc, settings.server.body) == (
+        "percent:10",
+        "[::1]:9002",
+        "full_duplex_streamed",
+    )
+    assert (settings.server.max_body, settings.seed) == (1_000_000, 7)
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Pairs of a text and its message."""
+    text = Path(__file__).with_name("settings-errors.txt").read_text()
+    return [tuple(block.strip().rsplit("\n=> ", 1)) for block in text.split("\n\n")[1:]]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("text", "problem"), blocks())
+def test_one_mistake_gives_one_message(text: str, problem: str) -> None:
+    assert problems(FILES + text + "\n") == [problem]
+
+
+@pytest.mark.parametrize(
+    ("discovery", "problem"),
+    [
+        ("{}", "l.yaml:1:12: discovery: must have exactly one of file, kubernetes, pods; has none"),
+        (
+            "{file: a, pods: []}",
+            "l.yaml:1:12: discovery: must have exactly one of file, kubernetes, pods; has file and pods",
+        ),
+        ("{kubernetes: {}}", 'l.yaml:1:25: discovery.kubernetes: the key "pool" is missing'),
+        ("pods.yaml", 'l.yaml:1:12: discovery: must be a mapping (key: value) (found "pods.yaml")'),
+    ],
+)
+def test_discovery_has_one_kind(discovery: str, problem: str) -> None:
+    assert problems(f"discovery: {discovery}\n") == [problem]
+
+
+def test_kubernetes_discovery_is_read() -> None:
+    assert parse("discovery: {kubernetes: {pool: my-pool, namespace: n}}").discovery.kubernetes == {
+        "pool": "my-pool",
+        "namespace": "n",
+    }
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_reserved_parts_are_refused_by_name(name: str) -> None:
+    message = f"l.yaml:2:1: {name}: is reserved for a later version and not yet available; remove the key"
+    assert problems(f"{FILES}{name}: {{x: 1}}\n") == [message]
+
+
+def test_names_that_stand_for_two_things() -> None:
+    own = "an alias needs a name of its own"
+    pin, second = "adapters.list[0].pin.pods[0]", "adapters.list[1].name"
+    assert problems("""base_model: base
+discovery: {pods: [{name: pod-1, address: "10.0.0.1:8000"}]}
+adapters: {list: [{name: a, pin: {pods: [pod-2]}}, {name: base}]}
+aliases:
+  - {name: a, to: [{adapter: x}]}
+  - {name: base, to: [{adapter: x}]}
+  - {name: b, to: [{adapter: a}]}
+""") == [
+        f'l.yaml:3:42: {pin}: no pod of discovery.pods has this name (found "pod-2"); did you mean "pod-1"?',
+        f'l.yaml:3:59: {second}: is the base model\'s name; the engine would refuse such an adapter (found "base")',
+        f'l.yaml:5:12: aliases[0].name: is the name of an adapter too (line 3); {own} (found "a")',
+        f'l.yaml:6:12: aliases[1].name: is the base model\'s name; {own} (found "base")',
+        'l.yaml:7:30: aliases[2].to[0].adapter: is an alias; an alias leads to adapters only (found "a")',
+    ]
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
+    said = problems("mode: x\nsed: 1\nmode: observe\nslo: {ttft_p95: 1}\ntracing: {}\ndiscovery: {pods: [{}]}\n")
+    assert [line.split(":")[1] for line in said] == ["1", "2", "3", "4", "5", "6", "6"]
+
+
+def test_a_file_that_is_no_mapping() -> None:
+    assert problems("- a\n") == ["l.yaml:1:1: must be a mapping (key: value) (found a list)"]
+
+
+def test_problems_are_values() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(FILES + "seed: -1\n")
+    [problem] = caught.value.problems
+    assert msgspec.to_builtins(problem) == {
+        "file": "l.yaml",
+        "line": 2,
+        "column": 7,
+        "field": "seed",
+        "value": "-1",
+        "message": "must be a whole number of at least 0",
+        "hint": "",
+    }
+
+
+def test_the_hash_tells_configurations_apart_and_nothing_else() -> None:
+    same = parse("discovery: {file: pods.yaml}\nseed: 0\nmode: enforce  # a comment\n")
+    assert settings_hash(parse(FILES)) == settings_hash(same)
+    assert settings_hash(parse(FILES + "seed: 1\n")) != settings_hash(same)
+    assert len(settings_hash(same)) == 16
+    assert settings_hash(Settings()) == settings_hash(
+        msgspec.json.decode(msgspec.json.encode(Settings()), type=Settings)
+    )
+
+
+LINES = (EXAMPLES / "lorapick.yaml").read_text().splitlines(keepends=True)
+
+
+@given(
+    st.integers(0, len(LINES) - 1),
+    st.integers(0, 140),
+    st.sampled_from(["", "x", ":", "{", "]", "-", "7", "~", "*a", "\n"]),
+)
+def test_a_damaged_file_gives_settings_or_placed_problems(line: int, column: int, noise: str) -> None:
+    damaged = LINES[line][:column] + noise + LINES[line][column + 1 :]
+    text = "".join([*LINES[:line], damaged, *LINES[line + 1 :]])
+    found: tuple[Problem, ...] = ()
+    try:
+        assert isinstance(parse(text), Settings)
+    except ConfigError as error:
+        found = error.problems
+    assert all(1 <= problem.line <= len(LINES) + 2 and problem.message for problem in found)
