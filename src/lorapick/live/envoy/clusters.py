@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lorapick.model.units import Seconds
+from lorapick.wire.extproc.headers import DESTINATION, METADATA
 
 PODS = "pods"
 PICKERS = "pickers"
@@ -121,7 +122,7 @@ def _override_host() -> dict[str, Any]:
                 # One source only: Envoy joins the lists of all sources, so a second one would make the first retry
                 # go to the endpoint that has just failed. The metadata is the one that clients cannot write.
                 "override_host_sources": [
-                    {"metadata": {"key": "envoy.lb", "path": [{"key": "x-gateway-destination-endpoint"}]}},
+                    {"metadata": {"key": METADATA, "path": [{"key": DESTINATION}]}},
                 ],
                 "fallback_policy": {
                     "policies": [

@@ -11,20 +11,16 @@ from typing import Any
 import msgspec
 
 from lorapick.live.envoy import clusters
+from lorapick.model.reasons import Reason
 from lorapick.model.settings import Settings
 from lorapick.model.units import Bytes, Seconds
+from lorapick.wire.extproc.errors import REASON
+from lorapick.wire.extproc.headers import DESTINATION, METADATA, NOT_FROM_CLIENTS, OWN_PREFIX, SUBSET_METADATA
 
-DESTINATION = "x-gateway-destination-endpoint"
-"""Header, and key in the metadata namespace `envoy.lb`, by which the picker names its endpoints."""
-
-CLIENT_HEADERS_REMOVED = (
-    "x-prefiller-host-port",
-    "x-encoder-hosts-ports",
-    "x-data-parallel-host-port",
-)
+CLIENT_HEADERS_REMOVED = tuple(sorted(NOT_FROM_CLIENTS))
 """Routing headers that only a picker may set, by name."""
 
-CLIENT_PREFIXES_REMOVED = (DESTINATION, "x-lorapick-", "x-envoy-")
+CLIENT_PREFIXES_REMOVED = (DESTINATION, OWN_PREFIX, "x-envoy-")
 """The same by prefix; `x-envoy-` because Envoy takes retries and timeouts from it on the loopback interface."""
 
 STAT_PREFIX = "gateway"
@@ -191,8 +187,8 @@ def _ext_proc(settings: EnvoySettings) -> dict[str, Any]:
             # A fallback may have served; only Envoy knows.
             "response_attributes": ["upstream.address", "response.code"],
             "metadata_options": {
-                "forwarding_namespaces": {"untyped": ["envoy.lb", "envoy.lb.subset_hint"]},
-                "receiving_namespaces": {"untyped": ["envoy.lb"]},
+                "forwarding_namespaces": {"untyped": [METADATA, SUBSET_METADATA]},
+                "receiving_namespaces": {"untyped": [METADATA]},
             },
         },
     }
@@ -261,27 +257,33 @@ def _previous_hosts() -> dict[str, Any]:
 
 
 def _local_replies() -> dict[str, Any]:
-    """Give Envoy's own errors the body that OpenAI clients parse; the picker's refusals keep theirs.
+    """Give Envoy's own errors the form that the picker's have: an OpenAI error body, and the reason in a header.
 
-    A picker's refusal is a local reply too, told apart by having no code details (unless the picker sets some).
+    A picker's refusal is a local reply too and keeps its own: it has no code details, unless the picker sets some.
     """
+    no_pod = {"response_flag_filter": {"flags": ["UH", "UF"]}}
     return {
         "mappers": [
-            {
-                "filter": _cel("response.code_details != ''"),
-                "body_format_override": {
-                    "json_format": {
-                        "error": {
-                            "message": "%LOCAL_REPLY_BODY%",
-                            "type": "gateway_error",
-                            "param": None,
-                            "code": "%RESPONSE_CODE%",
-                        }
-                    },
-                    "content_type": "application/json",
-                },
-            }
+            _error(no_pod, kind="ServiceUnavailableError", reason=Reason.NO_POD),
+            _error(
+                _cel("response.code == 413 && response.code_details != ''"),
+                kind="RequestTooLargeError",
+                reason=Reason.BODY_TOO_LARGE,
+            ),
+            _error(_cel("response.code_details != ''"), kind="GatewayError", reason=None),
         ]
+    }
+
+
+def _error(condition: dict[str, Any], *, kind: str, reason: Reason | None) -> dict[str, Any]:
+    error = {"message": "%LOCAL_REPLY_BODY%", "type": kind, "param": None, "code": "%RESPONSE_CODE%"}
+    headers = {} if reason is None else {REASON: reason.value}
+    if reason is Reason.NO_POD:
+        headers["retry-after"] = "1"
+    return {
+        "filter": condition,
+        "body_format_override": {"json_format": {"error": error}, "content_type": "application/json"},
+        "headers_to_add": [{"header": {"key": key, "value": value}} for key, value in headers.items()],
     }
 
 
