@@ -2,6 +2,12 @@
 
 import asyncio
 
+import hypothesis
+
 # pytest-asyncio asks for "the loop before mine", which makes one that nobody closes: a ResourceWarning at the end
 # of the run. Saying that there is none keeps it from being made.
 asyncio.set_event_loop(None)
+
+# No timed assertions: a slow machine must not fail a property.
+hypothesis.settings.register_profile("lorapick", deadline=None)
+hypothesis.settings.load_profile("lorapick")
