@@ -18,7 +18,7 @@ from lorapick.model.units import Tokens
 T = TypeVar("T")
 _MISSING = re.compile(r"required field `(?P<field>\w+)`")
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?$")
-_PART = re.compile(r"\w+|\.\.\.")
+_PART = re.compile(r"\w+")
 _BYTE = re.compile(r"byte (\d+)")
 
 PromptField = str | list[str | int | list[int]]
@@ -147,15 +147,17 @@ def read_body(kind: type[T], content_type: str, data: bytes) -> T:
         message = "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed"
         raise RefusalError(400, "Bad Request", message)
     try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        raise _wrong_field(str(error), msgspec.json.decode(data)) from None
+        given = msgspec.json.decode(data)
     except msgspec.DecodeError as error:
         at = _BYTE.search(str(error))
         place = ("body", int(at[1]) if at else len(data))
         raise invalid_body("json_invalid", place, f"JSON decode error: {error}", {}) from None
     except RecursionError:
         raise invalid_body("json_invalid", ("body", 0), "JSON decode error: nested too deeply", {}) from None
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise _wrong_field(str(error), given) from None
 
 
 def _wrong_field(message: str, given: object) -> RefusalError:

@@ -35,6 +35,8 @@ from lorapick.pod.values import (
 )
 
 logger = logging.getLogger(__name__)
+_SHORTEST_SLEEP: Seconds = 0.001
+"""Real seconds; at high speeds the tokens of several steps are handed out together rather than in a busy loop."""
 
 
 class PodDriver:
@@ -175,7 +177,7 @@ class PodDriver:
         if due is None:
             await self._wake.wait()
             return
-        delay = self._clock.real(max(0.0, due - self._clock.now()))
+        delay = max(_SHORTEST_SLEEP, self._clock.real(due - self._clock.now()))
         timer = asyncio.get_running_loop().call_later(delay, self._wake.set)
         try:
             await self._wake.wait()

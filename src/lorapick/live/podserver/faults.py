@@ -5,10 +5,12 @@ Not here: load failures (they are the pod model's, see `PodConfig.load_failure_s
 """
 
 import asyncio
+from collections import deque
+from collections.abc import Coroutine
 from typing import Literal
 
 import msgspec
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.refusals import internal
@@ -62,13 +64,23 @@ class FaultSwitch:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def suffer(self, kind: str, delay: Seconds) -> str:
-        """Wait as the fault of `kind` says; returns its state once it does not (or no longer) hang."""
-        await asyncio.sleep(delay)
-        while getattr(self.faults, kind) == "hang":
-            await self._changed.wait()
+    def state(self, kind: str) -> str:
+        """State of the fault of `kind`: `metrics`, `requests` or `health`."""
         state: str = getattr(self.faults, kind)
         return state
+
+    def waits(self, kind: str) -> bool:
+        """Whether something of `kind` has to wait."""
+        return self.state(kind) == "hang" or self._delay(kind) > 0
+
+    async def suffer(self, kind: str) -> None:
+        """Wait as the fault of `kind` says, until it does not hang any more."""
+        await asyncio.sleep(self._delay(kind))
+        while self.state(kind) == "hang":
+            await self._changed.wait()
+
+    def _delay(self, kind: str) -> Seconds:
+        return {"metrics": self.faults.metrics_delay, "requests": self.faults.requests_delay}.get(kind, 0.0)
 
 
 class FaultyRoutes:
@@ -84,11 +96,41 @@ class FaultyRoutes:
         if kind is None:
             await self._app(scope, receive, send)
             return
-        faults = self._switch.faults
-        delay = {"metrics": faults.metrics_delay, "requests": faults.requests_delay}.get(kind, 0.0)
-        state = await self._switch.suffer(kind, delay)
-        answer = _FAULTY.get((kind, state), self._app)
+        if self._switch.waits(kind):
+            receive = _Held(receive)
+            if not await receive.wait_for(self._switch.suffer(kind)):
+                return
+        answer = _FAULTY.get((kind, self._switch.state(kind)), self._app)
         await answer(scope, receive, send)
+
+
+class _Held:
+    """A `receive` that keeps the messages which come while the request is held back, and notices the client leave."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._kept: deque[Message] = deque()
+
+    async def __call__(self) -> Message:
+        """The next message, kept ones first."""
+        return self._kept.popleft() if self._kept else await self._receive()
+
+    async def wait_for(self, work: Coroutine[None, None, None]) -> bool:
+        """Whether `work` ended before the client went away."""
+        doing = asyncio.create_task(work)
+        leaving = asyncio.create_task(self._until_gone())
+        try:
+            await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+            return doing.done()
+        finally:
+            doing.cancel()
+            leaving.cancel()
+
+    async def _until_gone(self) -> None:
+        message: Message = {"type": ""}
+        while message["type"] != "http.disconnect":
+            message = await self._receive()
+            self._kept.append(message)
 
 
 def _kind(path: str) -> str | None:

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from lorapick.model.units import AdapterName, Tokens
 
 Json = Mapping[str, object]
+_SHOWN = 2000
 
 
 class RefusalError(Exception):
@@ -80,10 +81,10 @@ def output_too_long(prompt: Tokens, output: Tokens, limit: Tokens) -> RefusalErr
 
 
 def invalid_body(kind: str, place: tuple[str | int, ...], message: str, given: object) -> RefusalError:
-    """400 of the framework's validation; vLLM shows the error's Python form."""
-    shown = {"type": kind, "loc": place, "msg": message, "input": given}
+    """400 of the framework's validation; vLLM shows the error's Python form, here cut to a readable length."""
+    shown = str({"type": kind, "loc": place, "msg": message, "input": given})
     param = ".".join(str(part) for part in place)
-    return RefusalError(400, "Bad Request", f"1 validation error:\n  {shown}", param=param)
+    return RefusalError(400, "Bad Request", f"1 validation error:\n  {shown[:_SHOWN]}", param=param)
 
 
 def missing_field(field: str, given: object) -> RefusalError:

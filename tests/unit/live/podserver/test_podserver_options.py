@@ -1,0 +1,92 @@
+"""Options and lists of adapters: good ones are taken, bad ones named with value, limit and remedy."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lorapick.live.podserver.options import (
+    OptionsError,
+    PodServerOptions,
+    adapter_spec,
+    numbered_adapters,
+    read_adapters,
+)
+from lorapick.model.pods import PodLimits
+from lorapick.pod.values import PodConfig
+
+
+def test_a_count_gives_names_that_sort() -> None:
+    names = [adapter.name for adapter in numbered_adapters(12)]
+    assert names == sorted(names)
+    assert names[0] == "adapter-000" and names[-1] == "adapter-011"
+
+
+@pytest.mark.parametrize("count", [-1, 100_001])
+def test_a_count_out_of_bounds_is_refused(count: int) -> None:
+    with pytest.raises(OptionsError, match="100000"):
+        numbered_adapters(count)
+
+
+def test_a_size_follows_from_the_rank_unless_given() -> None:
+    assert adapter_spec("a").size == 65_536_000
+    assert adapter_spec("a", rank=64).size == 4 * 65_536_000
+    assert adapter_spec("a", rank=64, size=7).size == 7
+
+
+def test_files_list_names_or_more() -> None:
+    listed = read_adapters(b"- one\n- {name: two, rank: 64}\n- {name: three, size: 5}\n")
+    assert [(a.name, a.rank, a.size) for a in listed] == [
+        ("one", 16, 65_536_000),
+        ("two", 64, 262_144_000),
+        ("three", 16, 5),
+    ]
+    assert read_adapters(b'{"adapters": ["one"]}') == (adapter_spec("one"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (b"just text", "list of adapter names"),
+        (b"- {rank: 16}", "name"),
+        (b"- {name: a, color: red}", "color"),
+        (b"- {name: a, rank: high}", "rank"),
+        (b"a: [", "list of adapter names"),
+        (b"other: []", "other"),
+    ],
+)
+def test_bad_files_are_named(text: bytes, part: str) -> None:
+    with pytest.raises(OptionsError, match=part):
+        read_adapters(text)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(text: bytes) -> None:
+    with suppress(OptionsError):
+        read_adapters(text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"speed": 0.0}, "speed is 0.0"),
+        ({"port": 70_000}, "port is 70000"),
+        ({"name": ""}, "name is empty"),
+        ({"base_model": ""}, "base_model is empty"),
+        ({"metrics_lag": -1.0}, "metrics_lag is -1.0"),
+        ({"config": PodConfig(limits=PodLimits(max_loras=0))}, "max_loras is 0"),
+        (
+            {"config": PodConfig(limits=PodLimits(max_loras=5, max_cpu_loras=4))},
+            "max_cpu_loras is 4, below max_loras 5",
+        ),
+        ({"adapters": (adapter_spec("a,b"),)}, "comma"),
+        ({"adapters": (adapter_spec("base"),)}, "base model's name"),
+        ({"adapters": (adapter_spec("a"),), "catalogue": (adapter_spec("a"),)}, "listed twice"),
+        ({"adapters": (adapter_spec("a", rank=0),)}, "rank 0"),
+        ({"adapters": (adapter_spec(""),)}, "empty name"),
+    ],
+)
+def test_bad_options_are_named(changes: dict, part: str) -> None:
+    with pytest.raises(OptionsError, match=part):
+        PodServerOptions(**changes)
