@@ -29,7 +29,7 @@ def test_reads_rank_and_targets_of_each_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("config", ["{", {"target_modules": ["q_proj"]}, {"r": "sixteen"}])
 def test_says_which_file_is_wrong(tmp_path: Path, config: object) -> None:
     file = _adapter(tmp_path, "broken", config)
-    with pytest.raises(CatalogueError, match="adapter_config.json") as caught:
+    with pytest.raises(CatalogueError, match=r"adapter_config\.json") as caught:
         read_catalogue(tmp_path)
     assert str(file) in str(caught.value)
 
