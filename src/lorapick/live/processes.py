@@ -66,6 +66,7 @@ class Child:
         self.starts = 0
         self._on_exit = on_exit
         self._pid: int | None = None
+        self._at_once = False
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -115,6 +116,11 @@ class Child:
         """Kill the process now; supervision starts another."""
         self.signal(signal.SIGKILL)
 
+    def replace(self) -> None:
+        """Kill the process and start the next without the pause that quick deaths have earned."""
+        self._at_once = True
+        self.kill()
+
     def log_tail(self, lines: int = 20) -> str:
         """Return the last lines of the log, for error messages; empty when there is none."""
         try:
@@ -152,8 +158,9 @@ class Child:
             self._report(process.pid, code, lived)
             if self.spec.restart_after is None or wait is None:
                 return
-            if lived >= _SETTLED_AFTER:
+            if lived >= _SETTLED_AFTER or self._at_once:
                 wait = self.spec.restart_after
+            self._at_once = False
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), wait)
             if self._stopping.is_set():

@@ -238,7 +238,7 @@ class Stack:
             name=child.spec.name,
             pid=lambda: child.pid,
             probe=lambda timeout: probe_grpc(place.extproc, timeout),
-            kill=child.kill,
+            kill=child.replace,
         )
         self.watchdogs.append(watchdog)
         self._watchers.append(asyncio.create_task(watchdog.run(), name=f"watch {child.spec.name}"))

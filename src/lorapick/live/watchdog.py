@@ -3,7 +3,7 @@
 In: a probe of the event loop that serves picks. Out: a call of `kill` when it does not answer; whoever supervises the
 process starts the next. Not here: starting processes (`live.processes`), deciding what a dead picker means (Envoy).
 
-Times: a hang is noticed within `every` + `misses` x `timeout` = 1.3 s by default, so that the next picker answers
+Times: a hang is noticed within `every` + `misses` x `timeout` = 1.15 s by default, so that the next picker answers
 within about 2 s. A picker that has not answered since its start gets `start_within` instead: slow is not hung.
 """
 
@@ -26,8 +26,8 @@ _SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.
 class WatchdogTimes(msgspec.Struct, frozen=True, kw_only=True):
     """How patient to be, in seconds."""
 
-    every: Seconds = 0.3
-    timeout: Seconds = 0.5
+    every: Seconds = 0.25
+    timeout: Seconds = 0.45
     misses: int = 2
     """Probes in a row without an answer that mean a hang."""
     start_within: Seconds = 20.0

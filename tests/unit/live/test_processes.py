@@ -90,6 +90,21 @@ async def test_death_brings_another_with_growing_pauses(tmp_path):
     assert len({e.pid for e in exits}) == len(exits)
 
 
+async def test_a_replacement_does_not_wait_for_earlier_deaths(tmp_path):
+    child = Child(spec(tmp_path, SLEEP, restart_after=0.05, restart_at_most=3600.0))
+    await child.start()
+    seen = [child.pid]
+
+    async def another():
+        return child.pid not in (None, *seen)
+
+    for _ in range(20):  # doubled each time, the last pause would be 7 hours
+        child.replace()
+        assert await becomes_true(another, within=10.0, every=0.01)
+        seen.append(child.pid)
+    await child.stop()
+
+
 async def test_without_restarts_it_stays_dead(tmp_path):
     child = Child(spec(tmp_path, SLEEP, restart_after=None))
     await child.start()
