@@ -125,12 +125,13 @@ class _Views:
         explanation = self._published.explain(request_id)
         if explanation is not None:
             return _json(explanation_document(explanation))
-        recent = [row.request_id for row in self._published.decisions(MAX_DECISIONS)]
-        if request_id in recent:
+        recent = self._published.decisions(MAX_DECISIONS)
+        kept = nearest(request_id, [row.request_id for row in recent if row.explained])
+        if any(row.request_id == request_id for row in recent):
             detail = f"the decision on {request_id!r} was taken, but only a sample of decisions is kept in full"
-            return problem(404, ApiReason.DECISION_NOT_KEPT, detail, near=nearest(request_id, recent))
+            return problem(404, ApiReason.DECISION_NOT_KEPT, detail, near=kept)
         detail = f"no decision on {request_id!r} among the last {len(recent)}; GET /v1/decisions lists them"
-        return problem(404, ApiReason.DECISION_UNKNOWN, detail, near=nearest(request_id, recent))
+        return problem(404, ApiReason.DECISION_UNKNOWN, detail, near=kept)
 
     async def alerts(self, _request: Request) -> Response:
         return _json(openapi.Alerts(alerts=tuple(self._published.alerts())))

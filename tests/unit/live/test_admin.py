@@ -113,7 +113,8 @@ class TestRefusing:
         assert "req-1" in document.nearest
 
     def test_decision_that_was_not_kept_says_so(self, client: TestClient) -> None:
-        assert problem_of(client.get("/v1/decisions/req-3")).reason == "decision_not_kept"
+        document = problem_of(client.get("/v1/decisions/req-3"))
+        assert (document.reason, document.nearest) == ("decision_not_kept", ("req-2", "req-1"))
 
     @pytest.mark.parametrize("value", ["0", "-1", "1001", "ten", "", "1.5", "٣", "9" * 5000])
     def test_limit_that_is_none(self, client: TestClient, value: str) -> None:

@@ -1,0 +1,180 @@
+"""`lorapick explain`: why a request went where it went.
+
+In: a request id, or none for the last decision; the admin API's URL. Out: the decision in words and figures.
+Not here: what decides (see `core.picking`), how an explanation is kept (see `core.explain`).
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+from urllib.parse import quote
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lorapick.cli import admin_client
+from lorapick.live.publish import DecisionRow
+from lorapick.model.pods import GpuSource
+from lorapick.wire.api import TERMS, ExplanationDocument, VerdictDocument
+
+MOST_LOSERS = 20
+_RECENT = 200
+"""Decisions looked through for the last one that was kept in full."""
+
+
+class _Recent(msgspec.Struct, frozen=True):
+    decisions: tuple[DecisionRow, ...]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("explain")(explain)
+
+
+def explain(
+    request_id: Annotated[
+        str | None, typer.Argument(metavar="[REQUEST_ID]", help="As in x-request-id; none: the last decision.")
+    ] = None,
+    admin: Annotated[
+        str, typer.Option(envvar="LORAPICK_ADMIN", help="URL of the picker's admin API.")
+    ] = admin_client.DEFAULT,
+    every: Annotated[bool, typer.Option("--all", help=f"Show all pods, not only the first {MOST_LOSERS}.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+) -> None:
+    """Say why a request went where it went: the winner's terms, and what cost every other pod the request."""
+    try:
+        body = admin_client.get(admin, f"/v1/decisions/{quote(request_id or _last(admin), safe='')}")
+        document = admin_client.decode(body, ExplanationDocument, admin)
+    except admin_client.AdminError as error:
+        print(f"lorapick explain: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    if as_json:
+        print(body.decode())
+        return
+    assert isinstance(document, ExplanationDocument)
+    # A pipe has no width of its own; 80 columns would fold every line.
+    width = None if sys.stdout.isatty() else 120
+    show(document, Console(highlight=False, width=width), most=len(document.verdicts) if every else MOST_LOSERS)
+
+
+def _last(admin: str) -> str:
+    recent = admin_client.decode(admin_client.get(admin, f"/v1/decisions?limit={_RECENT}"), _Recent, admin)
+    assert isinstance(recent, _Recent)
+    for row in recent.decisions:
+        if row.explained:
+            return row.request_id
+    raise admin_client.AdminError("the picker has decided nothing yet; send it a request, then ask again")
+
+
+def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LOSERS) -> None:
+    """Print one explanation; at most `most` losers in full, the rest counted by reason."""
+    winner = next((verdict for verdict in document.verdicts if verdict.won), None)
+    losers = [verdict for verdict in document.verdicts if not verdict.won]
+    console.print(_headline(document, winner))
+    for line in _facts(document):
+        console.print(Text(f"  {line}", style="dim"))
+    if winner is not None:
+        _show_winner(winner, document, console)
+    if losers:
+        console.print()
+        console.print(_losers_table(losers[:most], document))
+    if losers[most:]:
+        console.print(Text(f"  and {_counted(losers[most:])}; --all shows them", style="dim"))
+
+
+def _headline(document: ExplanationDocument, winner: VerdictDocument | None) -> Text:
+    text = Text(f"{document.request_id}: ")
+    text.append(document.model, style="bold")
+    if winner is not None:
+        return text.append(" went to ").append(winner.pod, style="bold green")
+    reason = f" ({document.reason})" if document.reason is not None else ""
+    return text.append(" was ").append(document.outcome + reason, style="bold red")
+
+
+def _facts(document: ExplanationDocument) -> list[str]:
+    facts = [f"policy {document.policy}", "base model" if document.adapter is None else f"adapter {document.adapter}"]
+    if document.fallbacks:
+        facts.append(f"if it cannot be reached: {', '.join(document.fallbacks)}")
+    lines = [" · ".join(facts)]
+    if document.degraded:
+        lines.append("degraded: taken on reports that were too old, or after a scoring error")
+    return lines
+
+
+def _show_winner(winner: VerdictDocument, document: ExplanationDocument, console: Console) -> None:
+    score = "without a score" if winner.score is None else f"with {winner.score:.5f}"
+    console.print()
+    console.print(f"  {winner.pod} won {score}", style="bold")
+    table = Table.grid(padding=(0, 2))
+    for term in _terms(document):
+        value = getattr(winner.terms, term) if winner.terms is not None else None
+        table.add_row(
+            f"    {term}",
+            "unknown" if value is None else f"{value:.3f}",
+            f"× {document.weights[term]:.2f}",
+            f"= {_number(winner.contributions.get(term))}",
+            Text(_because(winner, term), style="dim"),
+        )
+    console.print(table)
+
+
+def _because(verdict: VerdictDocument, term: str) -> str:
+    if term == "adapter":
+        return _where(verdict) + (", pinned here" if verdict.pinned else "")
+    if term == "queue":
+        return "depth " + _queue(verdict)
+    if term == "gpu":
+        return f"GPU figure from {verdict.gpu_source}"
+    return ""
+
+
+def _losers_table(losers: Sequence[VerdictDocument], document: ExplanationDocument) -> Table:
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim")
+    table.add_column("pod", overflow="fold")
+    for name in ("score", *_terms(document)):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("why not")
+    for verdict in losers:
+        parts = [_number(verdict.contributions.get(term)) for term in _terms(document)]
+        table.add_row(verdict.pod, _number(verdict.score), *parts, _why_not(verdict))
+    return table
+
+
+def _why_not(verdict: VerdictDocument) -> Text:
+    reason = str(verdict.reason or "unknown")
+    text = Text(reason, style="yellow" if verdict.score is None else "")
+    details = [f"queue {_queue(verdict)}"]
+    if verdict.tier is not None:
+        details.append(_where(verdict))
+    if verdict.gpu_source is not GpuSource.UNKNOWN:
+        details.append(f"GPU figure from {verdict.gpu_source}")
+    return text.append(f": {'; '.join(details)}", style="dim")
+
+
+def _terms(document: ExplanationDocument) -> list[str]:
+    return [term for term in TERMS if term in document.weights]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5f}"
+
+
+def _queue(verdict: VerdictDocument) -> str:
+    depth = "unknown" if verdict.queue_depth is None else f"{verdict.queue_depth:g}"
+    return f"{depth} of {verdict.max_queue}"
+
+
+def _where(verdict: VerdictDocument) -> str:
+    if verdict.tier is None:
+        return "-"
+    return verdict.tier if verdict.source is None else f"{verdict.tier}, {verdict.source}"
+
+
+def _counted(losers: Sequence[VerdictDocument]) -> str:
+    reasons = Counter(str(verdict.reason or "unknown") for verdict in losers)
+    told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    return f"{len(losers)} more: {told}"

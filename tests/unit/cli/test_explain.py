@@ -1,0 +1,170 @@
+"""`lorapick explain` against a real admin API with values that stand still."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from lorapick.cli.explain import register
+from lorapick.live.admin import serve_admin
+from lorapick.model.picks import Explanation
+from lorapick.model.reasons import Reason
+from lorapick.testing.published import ValuesPublished, small_fleet, worked_example
+from lorapick.wire.api import ExplanationDocument
+
+
+@pytest.fixture(scope="module")
+def published() -> ValuesPublished:
+    fleet = small_fleet()
+    winner, loser, filtered = worked_example().verdicts
+    others = tuple(msgspec.structs.replace(loser, pod=f"pod-{n}") for n in range(100, 130))
+    cases: dict[str, Explanation] = {
+        "crowd": msgspec.structs.replace(worked_example("crowd"), verdicts=(winner, *others, filtered)),
+        "refused": msgspec.structs.replace(
+            worked_example("refused"), outcome="rejected", reason=Reason.QUEUE_FULL, verdicts=(filtered,), fallbacks=()
+        ),
+        "base": msgspec.structs.replace(worked_example("base"), adapter=None, degraded=True),
+        "rounds": msgspec.structs.replace(
+            worked_example("rounds"),
+            policy="round-robin",
+            weights={},
+            verdicts=(msgspec.structs.replace(winner, score=None, terms=None),),
+        ),
+        "no gpu": msgspec.structs.replace(
+            worked_example("no gpu"),
+            verdicts=(msgspec.structs.replace(winner, terms=msgspec.structs.replace(winner.terms, gpu=None)),),
+        ),
+    }
+    fleet.explanations.update(cases)
+    return fleet
+
+
+@pytest.fixture(scope="module")
+def admin(published: ValuesPublished) -> Iterator[str]:
+    """The command blocks, so the API runs in a thread with a loop of its own."""
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    address: list[str] = []
+    up = threading.Event()
+
+    async def serve() -> None:
+        async with serve_admin(published, bind="127.0.0.1:0") as bound:
+            address.append(bound)
+            up.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert up.wait(10)
+    yield f"http://{address[0]}"
+    loop.call_soon_threadsafe(stop.set)
+    thread.join(10)
+    loop.close()
+
+
+def run(*arguments: str) -> Result:
+    app = typer.Typer()
+    register(app)
+    return CliRunner().invoke(app, arguments)
+
+
+def lines(*arguments: str) -> list[str]:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return [" ".join(line.split()) for line in result.stdout.splitlines() if line.strip()]
+
+
+def test_worked_example_in_full(admin: str) -> None:
+    assert lines("req-1", "--admin", admin) == [
+        "req-1: legal went to pod-02",
+        "policy weighted · adapter legal-assistant-v2 · if it cannot be reached: pod-05",
+        "pod-02 won with 0.79625",
+        "adapter 1.000 × 0.50 = 0.50000 gpu_serving, inferred",
+        "kv 0.600 × 0.20 = 0.12000",
+        "queue 0.625 × 0.15 = 0.09375 depth 3 of 8",
+        "gpu 0.550 × 0.15 = 0.08250 GPU figure from pod",
+        "pod score adapter kv queue gpu why not",
+        "pod-05 0.28200 0.00000 0.00000 0.15000 0.13200 outscored: queue 0 of 8; disk, reported; GPU figure from",
+        "running/max_num_seqs",
+        "pod-07 - - - - - queue_full: queue 8 of 8",
+    ]
+
+
+def test_without_an_id_the_last_decision_that_was_kept(admin: str) -> None:
+    assert lines("--admin", admin)[0] == "req-2: legal went to pod-02"
+
+
+def test_address_without_a_scheme(admin: str) -> None:
+    assert lines("req-1", "--admin", admin.removeprefix("http://"))[0].startswith("req-1")
+
+
+def test_many_losers_are_counted_and_all_shows_them(admin: str) -> None:
+    short = lines("crowd", "--admin", admin)
+    assert short[-1] == "and 11 more: 10 outscored, 1 queue_full; --all shows them"
+    everything = lines("crowd", "--admin", admin, "--all")
+    assert everything[-1] == "pod-07 - - - - - queue_full: queue 8 of 8"
+    assert sum(line.startswith("pod-1") for line in everything) == 30
+
+
+def test_rejection_has_no_winner(admin: str) -> None:
+    shown = lines("refused", "--admin", admin)
+    assert shown[0] == "refused: legal was rejected (queue_full)"
+    assert not [line for line in shown if " won " in line]
+
+
+def test_base_model_on_old_reports(admin: str) -> None:
+    shown = lines("base", "--admin", admin)
+    assert "base model" in shown[1]
+    assert shown[2].startswith("degraded")
+
+
+def test_policy_without_terms(admin: str) -> None:
+    assert lines("rounds", "--admin", admin)[-1] == "pod-02 won without a score"
+
+
+def test_unknown_value_is_said_and_what_it_brought_too(admin: str) -> None:
+    assert "gpu unknown × 0.15 = 0.08250 GPU figure from pod" in lines("no gpu", "--admin", admin)
+
+
+def test_json_is_the_document(admin: str) -> None:
+    result = run("req-1", "--admin", admin, "--json")
+    document = msgspec.json.decode(result.stdout, type=ExplanationDocument)
+    assert (document.request_id, document.verdicts[0].pod) == ("req-1", "pod-02")
+
+
+def test_unknown_id_names_the_nearest(admin: str) -> None:
+    result = run("req-11", "--admin", admin)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no decision on 'req-11'" in result.stderr
+    assert "nearest: req-1" in result.stderr
+
+
+def test_ids_are_quoted(admin: str) -> None:
+    assert "no decision on '../fleet?x=1'" in run("../fleet?x=1", "--admin", admin).stderr
+
+
+def test_nobody_there() -> None:
+    result = run("--admin", "http://127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "connection refused" in result.stderr
+    assert "lorapick up" in result.stderr
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:9091", "http://", "http://host:port", "ftp://x"])
+def test_address_that_is_none(url: str) -> None:
+    result = run("--admin", url)
+    assert result.exit_code == 2
+    assert "give one like http://127.0.0.1:9091" in result.stderr
+
+
+def test_picker_that_has_decided_nothing(
+    published: ValuesPublished, admin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published, "decision_rows", ())
+    result = run("--admin", admin)
+    assert result.exit_code == 2
+    assert "send it a request" in result.stderr
