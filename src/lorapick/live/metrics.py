@@ -94,6 +94,7 @@ class Metrics:
             ResponseStarted: self._response_started,
             RequestEnded: self._ended,
             RequestRefused: self._refused,
+            RequestRefused: self._refused,
             RequestDispatched: self._dispatched_elsewhere,
             LoadStarted: self._load_started,
             LoadSucceeded: self._load_ended,
@@ -202,6 +203,9 @@ class Metrics:
         self._hold_over(event.request_id, event.t)
         if event.outcome is not Outcome.REJECTED:  # those were counted as our own effect
             self._count.requests.add(event.outcome, NO_REASON)
+
+    def _refused(self, event: RequestRefused) -> None:
+        self._count.requests.add(Outcome.REJECTED, event.reason)
 
     def _refused(self, event: RequestRefused) -> None:
         self._count.requests.add(Outcome.REJECTED, event.reason)

@@ -21,6 +21,7 @@ from lorapick.model.events import (
     RequestArrived,
     RequestDispatched,
     RequestEnded,
+    RequestRefused,
     ResponseStarted,
     Ticked,
 )
@@ -97,6 +98,10 @@ class TestRequests:
         story.tell(RequestEnded, request_id="r", outcome=Outcome.REJECTED, status=404)
         samples = await story.samples()
         assert samples["requests_total outcome=rejected reason=adapter_unknown"] == 1
+
+    async def test_refusal_of_a_transport(self, story: Story) -> None:
+        story.tell(RequestRefused, reason=Reason.BODY_TOO_LARGE, status=413)
+        assert (await story.samples())["requests_total outcome=rejected reason=body_too_large"] == 1
 
     async def test_base_model_has_its_own_label(self, story: Story) -> None:
         story.arrive("r", story.dispatch("r", None, tier=None))
