@@ -4,17 +4,29 @@ All times are multiples of 2^-12 s, so that both compute exactly and ties (an ar
 """
 
 import random
-from math import inf, isclose
+from collections import Counter
+from math import inf, isclose, pi
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pod_twin import PodTwin
 
 from lorapick.model.pods import PodLimits
+from lorapick.model.tiers import Tier
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError
-from lorapick.pod.values import AdapterSpec, PodConfig, PodRequest, StepCosts, SwapCosts, SwapMode
+from lorapick.pod.values import (
+    AdapterEvicted,
+    AdapterSpec,
+    PodConfig,
+    PodRequest,
+    RequestFailed,
+    StepCosts,
+    SwapCosts,
+    SwapMode,
+)
 
 UNIT = 2.0**-10
 NAMES = ("a", "b", "c", "d", "e")
@@ -90,6 +102,8 @@ def act(engine, action, argument, now):
         if action == "register":
             engine.advance_quietly(now)
             engine.register(argument)
+        elif action == "restart":
+            engine.restart(now)
         else:
             getattr(engine, action)(argument, now)
     except PodError:
@@ -141,13 +155,13 @@ def compare(left, right):
     assert len(left) == len(right)
 
 
-def play(config, script, seed):
+def play(config, script, seed, unit=UNIT):
     asked = Asked(config, STATIC, now=1.0, draw=random.Random(seed).random)
     silent = Silent(config, STATIC, now=1.0, draw=random.Random(seed).random)
     twin = PodTwin(config, STATIC, now=1.0, draw=random.Random(seed).random)
     now = 1.0
     for pause, (action, argument) in [*script, (100_000, ("look", None))]:
-        now += pause * UNIT
+        now += pause * unit
         asked.advance_quietly(now)
         if action == "look":
             compare([asked.stats(now)], [twin.stats(now)])
@@ -167,7 +181,89 @@ def play(config, script, seed):
     return twin
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(configs(), SCRIPTS, st.integers(0, 9))
 def test_engine_equals_twin(config, script, seed):
     play(config, script, seed)
+
+
+def busy_config(rng, mode):
+    """A small pod that is always short of something."""
+    slots = rng.randint(1, 3)
+    instant = rng.random() < 0.2
+    return PodConfig(
+        limits=PodLimits(max_loras=slots, max_cpu_loras=slots + rng.randint(0, 2), max_num_seqs=rng.randint(2, 6)),
+        mode=mode,
+        step=StepCosts(a=16 * UNIT, b=UNIT, c=2 * UNIT, d=UNIT / 4),
+        swap=SwapCosts(
+            deallocation=8 * UNIT,
+            fragmentation=4 * UNIT,
+            cpu_bandwidth=inf if instant else 1024.0,
+            disk_bandwidth=inf if instant else 512.0,
+            initialisation=0.0 if instant else 8 * UNIT,
+            warm_up=0.0 if instant else 16 * UNIT,
+        ),
+        prefill_per_token=UNIT / 4,
+        block_size=BLOCK,
+        kv_blocks=rng.randint(8, 20),
+        max_model_len=32,
+        load_failure_share=rng.choice([0.0, 0.0, 0.0, 0.1]),
+    )
+
+
+def busy_script(rng):
+    """Mostly requests for adapters that exist, in bursts, with everything else in between."""
+    script = []
+    spread = rng.choice([10, 60, 200])
+    for index in range(rng.randint(40, 120)):
+        kind = rng.random()
+        if kind < 0.75:
+            prompt = rng.randint(1, 16)
+            blocks = chain(rng.randint(0, 2), prompt // BLOCK)
+            adapter = rng.choice([None, "a", "a", "b", "c", "d"])
+            size = {"prompt_tokens": prompt, "output_tokens": rng.randint(1, 16), "blocks": blocks}
+            step = ("submit", PodRequest(id=f"r{index}", adapter=adapter, **size))
+        elif kind < 0.83:
+            step = ("abort", f"r{rng.randint(max(0, index - 8), index)}")
+        elif kind < 0.88:
+            step = ("load", rng.choice([*STATIC, AdapterSpec(name="e", rank=8, size=rng.choice([16, 32]))]))
+        elif kind < 0.90:
+            step = ("unload", rng.choice(NAMES))
+        elif kind < 0.92:
+            step = ("register", rng.choice(STATIC))
+        elif kind < 0.925:
+            step = ("restart", None)
+        else:
+            step = ("look", None)
+        script.append((rng.choice([0, 0, rng.randint(0, spread), rng.randint(0, 8 * spread)]), step))
+    return script
+
+
+@pytest.mark.parametrize("mode", SwapMode)
+def test_busy_pods_equal_twins(mode):
+    seen = Counter()
+    for seed in range(100):
+        rng = random.Random(seed)
+        twin = play(busy_config(rng, mode), busy_script(rng), seed)
+        seen += Counter(twin.count)
+        seen["drains"] += twin.time["drain"] > 0
+        seen["failed"] += sum(isinstance(event, RequestFailed) for event in twin.events)
+        seen["to disk"] += sum(isinstance(event, AdapterEvicted) and event.tier == Tier.DISK for event in twin.events)
+    # The comparison is worth something only if everything happened many times.
+    rare = ["swaps", "evictions", "preemptions", "cached_tokens", "hits", "misses", "failed", "to disk"]
+    rare += ["drains"] if mode is SwapMode.DRAIN else []
+    assert all(seen[what] > 50 for what in rare), seen
+
+
+@pytest.mark.parametrize("mode", SwapMode)
+def test_twins_agree_on_real_costs_too(mode):
+    """Costs and times that have no short binary fraction; ties do not occur."""
+    for seed in range(25):
+        rng = random.Random(1000 + seed)
+        config = msgspec.structs.replace(
+            busy_config(rng, mode),
+            step=StepCosts(),
+            swap=SwapCosts(cpu_bandwidth=16e3, disk_bandwidth=5e3),
+            prefill_per_token=33e-3 / 2048,
+        )
+        play(config, busy_script(rng), seed, unit=13.76e-3 / 16 * pi / 3)

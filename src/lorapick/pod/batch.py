@@ -106,6 +106,10 @@ class Batch:
             heappop(ends)
         return ends[0][0] - self.steps
 
+    def ends_now(self) -> bool:
+        """Whether somebody may have all tokens: false only when nobody has."""
+        return bool(self._ends) and self._ends[0][0] <= self.steps
+
     def next_ended(self) -> Job | None:
         """A running request that has all its tokens, in order of joining; None: no more. The caller makes it leave."""
         ends = self._ends

@@ -22,13 +22,15 @@ from lorapick.model.units import Tokens
 class KvPool:
     """Blocks of one pod. `steps` is the batch's step counter throughout; `keys` are block ids salted per adapter."""
 
-    __slots__ = ("_hashed", "_padding", "_residues", "_seats", "_sum", "blocks", "idle", "refs", "size")
+    __slots__ = ("_hashed", "_padding", "_residues", "_seats", "_sum", "blocks", "extra", "held", "idle", "size")
 
     def __init__(self, blocks: int, size: Tokens) -> None:
         self.blocks = blocks
         self.size = size
-        self.refs: dict[int, int] = {}
-        """Blocks with ids that running requests hold, and by how many."""
+        self.held: set[int] = set()
+        """Blocks with ids that running requests hold."""
+        self.extra: dict[int, int] = {}
+        """Those held by more than one request, and by how many more."""
         self.idle: OrderedDict[int, None] = OrderedDict()  # a dict is slow to pop from the front
         """Cached blocks that nobody holds, least recently freed first."""
         self._seats = 0
@@ -42,11 +44,11 @@ class KvPool:
         phase = steps % self.size
         padding: int = sum(map(mul, self._residues, self._padding[phase : phase + self.size]))
         own = (self._sum + self._seats * steps + padding) // self.size - self._hashed
-        return len(self.refs) + own
+        return len(self.held) + own
 
     def at_most(self, steps: int) -> int:
         """Cheap upper bound of `used`, at most one block per request above it."""
-        return len(self.refs) + (self._sum + self._seats * steps) // self.size + self._seats - self._hashed
+        return len(self.held) + (self._sum + self._seats * steps) // self.size + self._seats - self._hashed
 
     def fits(self, steps: int) -> bool:
         """Whether the running requests can make the step after `steps`."""
@@ -65,52 +67,53 @@ class KvPool:
     def find(self, keys: Sequence[int], steps: int) -> tuple[int, int]:
         """Leading blocks that running requests hold, and leading blocks that are held or cached."""
         self.trim(steps)
-        refs, idle = self.refs, self.idle
-        held = 0
+        held, idle = self.held, self.idle
+        shared = 0
         for key in keys:
-            if key not in refs:
+            if key not in held:
                 break
-            held += 1
-        hits = held
-        for key in keys[held:]:
-            if key not in idle and key not in refs:
+            shared += 1
+        hits = shared
+        for key in keys[shared:]:
+            if key not in idle:
                 break
             hits += 1
-        return held, hits
+        return shared, hits
 
-    def has_room(self, tokens: Tokens, held: int, steps: int) -> bool:
-        """Whether a request of `tokens` tokens, `held` of its blocks already in use, can join."""
-        room = self.blocks + held - -(-tokens // self.size)
+    def has_room(self, tokens: Tokens, shared: int, steps: int) -> bool:
+        """Whether a request of `tokens` tokens, `shared` of its blocks already in use, can join."""
+        room = self.blocks + shared - -(-tokens // self.size)
         return self.at_most(steps) <= room or self.used(steps) <= room
 
-    def join(self, keys: Sequence[int], hits: int, start: int) -> None:
-        """Hold a request's blocks; `start` is its tokens minus the step counter."""
-        refs, idle = self.refs, self.idle
-        for key in keys[:hits]:
-            if key in refs:
-                refs[key] += 1
-            else:
-                del idle[key]
-                refs[key] = 1
-        tail = keys[hits:]
-        if refs.keys().isdisjoint(tail) and idle.keys().isdisjoint(tail):
-            refs.update(dict.fromkeys(tail, 1))
-        else:  # only ids that are not chained get here
-            for key in tail:
-                refs[key] = refs.get(key, 0) + 1
-                idle.pop(key, None)
+    def join(self, keys: Sequence[int], *, shared: int, hits: int, start: int) -> None:
+        """Hold a request's blocks, as `find` saw them; `start` is its tokens minus the step counter."""
+        extra, idle = self.extra, self.idle
+        for key in keys[:shared]:
+            extra[key] = extra.get(key, 0) + 1
+        for key in keys[shared:hits]:
+            del idle[key]
+        self.held.update(keys[shared:])
         self._count(1, len(keys), start)
 
     def leave(self, keys: Sequence[int], start: int) -> None:
         """Let go of a request's blocks; those with ids stay cached, the end of the prompt first to be evicted."""
-        refs, idle = self.refs, self.idle
-        for key in reversed(keys):
-            count = refs.pop(key, 1)
-            if count > 1:
-                refs[key] = count - 1
-            else:
-                idle[key] = None
-        self._count(-1, -len(keys), -start)
+        extra, hashed = self.extra, len(keys)
+        if extra and not extra.keys().isdisjoint(keys):
+            keys = self._stop_sharing(keys)
+        self.held.difference_update(keys)
+        self.idle.update(dict.fromkeys(reversed(keys)))
+        self._count(-1, -hashed, -start)
+
+    def _stop_sharing(self, keys: Sequence[int]) -> list[int]:
+        """Give back what others still hold; the rest is returned."""
+        extra, own = self.extra, []
+        for key in keys:
+            others = extra.pop(key, 0)
+            if others > 1:
+                extra[key] = others - 1
+            elif not others:
+                own.append(key)
+        return own
 
     def _count(self, seats: int, hashed: int, start: int) -> None:
         self._seats += seats

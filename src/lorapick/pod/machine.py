@@ -147,7 +147,8 @@ class Machine:
         ledger.charge_steps(t - span.origin, self.empty_share())
         ledger.output_tokens += span.count * len(batch.running) - len(self.aborted)
         batch.steps += span.count
-        self.kv.trim(batch.steps - 1)
+        if batch.ends_now():
+            self.kv.trim(batch.steps - 1)
         self._drop_aborted()
         while (job := batch.next_ended()) is not None:
             self._leave(job)
@@ -180,7 +181,6 @@ class Machine:
             return
         if not self.retry:
             self._admit()
-        self.kv.trim(self.batch.steps)
         if self.draining_mode and self._drain(t):
             return
         absent = self._absent_of_joiners()
@@ -206,9 +206,11 @@ class Machine:
         self.reopen()
 
     def _drop_aborted(self) -> None:
-        for job in self.aborted:
-            self._leave(job)
-        self.aborted = []
+        if self.aborted:
+            self.kv.trim(self.batch.steps - 1)
+            for job in self.aborted:
+                self._leave(job)
+            self.aborted = []
 
     def _preempt(self) -> bool:
         """Send the youngest back to the queue's front until the others have memory for a step."""
@@ -221,7 +223,6 @@ class Machine:
             self.waiting.insert(0, job)
             if job.adapter is not None:
                 job.adapter.waiting += 1
-                job.loads_seen = job.adapter.loads
             self.ledger.preemptions += 1
             preempted = True
         return preempted
@@ -250,12 +251,12 @@ class Machine:
         batch, kv = self.batch, self.kv
         if len(batch.running) >= self.config.limits.max_num_seqs:
             return False
-        held, hits = kv.find(job.keys, batch.steps)
+        shared, hits = kv.find(job.keys, batch.steps)
         tokens = job.prompt + job.out
-        if not kv.has_room(tokens, held, batch.steps):
+        if not kv.has_room(tokens, shared, batch.steps):
             return False
         batch.join(job)
-        kv.join(job.keys, hits, job.prompt - job.offset)
+        kv.join(job.keys, shared=shared, hits=hits, start=job.prompt - job.offset)
         # The last token is always computed: its output is the next token.
         job.reused = min(hits, (tokens - 1) // kv.size) * kv.size
         if job.adapter is not None and job.adapter.on_gpu:
@@ -280,10 +281,7 @@ class Machine:
             if not job.aborted:
                 self._start(job, t)
         self.joiners = []
-        if self._is_overdue():
-            count = 1
-        else:
-            count = self.kv.lasts(batch.steps, batch.steps_to_end())
+        count = 1 if self._is_overdue() else self.kv.lasts(batch.steps, batch.steps_to_end())
         step = step_seconds(config.step, requests=len(batch.running), adapters=batch.active)
         self.span = span = Span(t, prefill=tokens * config.prefill_per_token, step=step, count=count)
         self.phase = Phase.STEPPING
@@ -378,6 +376,7 @@ class Machine:
     def _fail_waiters(self, adapter: AdapterCopy, t: Seconds) -> None:
         """Fail whoever waits for an adapter, joiners first."""
         joined = [job for job in self.joiners if job.adapter is adapter]
+        self.kv.trim(self.batch.steps)
         for job in joined:
             self.joiners.remove(job)
             if job.aborted:

@@ -124,11 +124,13 @@ def _check_memory(machine: Machine, now: Seconds) -> None:
     steps = batch.steps + steps_done(machine, now)
     own = sum(-(-(job.prompt + steps - job.offset) // kv.size) - len(job.keys) for job in batch.running)
     used = kv.used(steps)
-    assert used == own + len(kv.refs), f"{used} blocks counted, {own} + {len(kv.refs)} in use"
+    assert used == own + len(kv.held), f"{used} blocks counted, {own} + {len(kv.held)} in use"
     assert used <= kv.blocks, f"{used} blocks in use of {kv.blocks}"
-    held = {key for job in batch.running for key in job.keys}
-    assert held == kv.refs.keys(), f"{len(held)} blocks with ids are held, {len(kv.refs)} counted"
-    assert kv.refs.keys().isdisjoint(kv.idle), "a block is both held and free"
+    keys = [key for job in batch.running for key in job.keys]
+    assert set(keys) == kv.held, f"{len(set(keys))} blocks with ids are held, {len(kv.held)} counted"
+    shares = len(kv.held) + sum(kv.extra.values())
+    assert shares == len(keys), f"{len(keys)} shares in blocks with ids, {shares} counted"
+    assert kv.held.isdisjoint(kv.idle), "a block is both held and free"
 
 
 def _check_queue(machine: Machine) -> None:
