@@ -121,7 +121,7 @@ async def _follow(plan: UpPlan, path: Path, stack: Stack) -> None:
     while True:
         await asyncio.sleep(_LOOK_AT_PODS_EVERY)
         with contextlib.suppress(ValueError):
-            found = tuple(pod.address for pod in read_pods(path, plan.pod_defaults))
+            found = tuple(pod.address for pod in read_pods(path, plan.settings))
             if found != seen:
                 seen = found
                 stack.set_endpoints(found)

@@ -3,7 +3,6 @@
 In: flags by name. Out: an `UpPlan`, or an error that says what would be right. Not here: running it (`cli.up`).
 """
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ import yaml
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.stack_options import StackOptions
 from lorapick.model.pods import Pod
-from lorapick.model.settings import ServerSettings
+from lorapick.model.settings import ServerSettings, Settings
 from lorapick.pod.values import SwapMode
-from lorapick.wire.config.document import Refused, Report, parse_document
-from lorapick.wire.config.pods import PodDefaults, pods
-from lorapick.wire.config.settings import parse_settings
+from lorapick.wire.config import parse_settings
+from lorapick.wire.podsfile import parse_pods
 
 
 class UpError(ValueError):
@@ -36,7 +34,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     traffic_adapters: tuple[str, ...]
     pods_file: Path | None = None
     """The operator's own list of pods, to be followed; None: the pods stay as they are."""
-    pod_defaults: PodDefaults = PodDefaults()
+    settings: Settings = Settings()
+    """The operator's configuration; defaults without one."""
 
 
 def plan_of(flags: Mapping[str, Any]) -> UpPlan:
@@ -118,18 +117,18 @@ def _emulated(flags: Mapping[str, Any]) -> UpPlan:
 def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
     content = _read(path, "--config")
     settings = parse_settings(content, file=str(path), policies=POLICIES)
-    defaults = PodDefaults(base_model=settings.base_model, limits=settings.defaults)
     if settings.discovery.kubernetes is not None:
         raise UpError(f"{path}: discovery.kubernetes is for `lorapick serve` in a cluster; `up` takes file or pods")
-    pods_file = None if settings.discovery.file is None else Path(settings.discovery.file)
+    # Relative paths start at the configuration, as for `lorapick serve`.
+    pods_file = None if settings.discovery.file is None else path.parent / settings.discovery.file
     options = StackOptions(
         **_common(flags, settings.server),
         pods=0,
         adapters=(),
         policy=flags["policy"] or settings.picking.policy,
         longest_hold=settings.admission.max_wait,
-        external=settings.discovery.pods if pods_file is None else read_pods(pods_file, defaults),
-        configuration=_overlay(content, flags),
+        external=settings.discovery.pods if pods_file is None else read_pods(pods_file, settings),
+        configuration=_overlay(content, flags, beside=path.parent.absolute()),
         seed=settings.seed,
     )
     names = tuple(adapter.name for adapter in settings.adapters)
@@ -140,16 +139,19 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
         rate=None,
         traffic_adapters=names,
         pods_file=pods_file,
-        pod_defaults=defaults,
+        settings=settings,
     )
 
 
-def _overlay(content: bytes, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The operator's configuration but for what the flags and `up` itself say."""
-    document = dict(yaml.safe_load(content))
+def _overlay(content: bytes, flags: Mapping[str, Any], *, beside: Path) -> dict[str, Any]:
+    """The operator's configuration but for what the flags and `up` itself say; it will lie in another directory."""
+    document = dict(yaml.safe_load(content) or {})
     discovery = document.pop("discovery", {})
     if "file" in discovery:
-        document["discovery"] = {"file": str(Path(discovery["file"]).absolute())}
+        document["discovery"] = {"file": str(beside / discovery["file"])}
+    adapters = document.get("adapters") or {}
+    if "catalogue" in adapters:
+        document["adapters"] = {**adapters, "catalogue": str(beside / adapters["catalogue"])}
     if flags["policy"] is not None:
         document["picking"] = {**document.get("picking", {}), "policy": flags["policy"]}
     if flags["body"] is not None:
@@ -157,18 +159,14 @@ def _overlay(content: bytes, flags: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def read_pods(path: Path, defaults: PodDefaults) -> tuple[Pod, ...]:
+def read_pods(path: Path, settings: Settings) -> tuple[Pod, ...]:
     """Read a list of pods.
 
     Raises:
         UpError: it cannot be read, or is empty.
         ConfigError: it is wrong.
     """
-    report = Report(str(path))
-    found: tuple[Pod, ...] = ()
-    with contextlib.suppress(Refused):  # what was refused is in the report
-        found = pods(defaults)(parse_document(_read(path, "discovery.file"), report))
-    report.raise_if_any()
+    found = parse_pods(_read(path, "discovery.file"), file=str(path), settings=settings)
     if not found:
         raise UpError(f"{path} has no pods; add at least one {{name: ..., address: ip:port}}")
     return found

@@ -5,7 +5,7 @@ import pytest
 
 from lorapick.cli.up import up
 from lorapick.cli.up_options import UpError, plan_of, read_pods
-from lorapick.wire.config.pods import PodDefaults
+from lorapick.model.settings import Settings
 from lorapick.wire.config.problems import ConfigError
 
 
@@ -96,14 +96,18 @@ def test_a_configuration_is_taken_over_and_flags_win(tmp_path):
     }
 
 
-def test_a_pods_file_is_read_and_followed(tmp_path, monkeypatch):
+def test_relative_paths_start_at_the_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("pods.yaml").write_text('[{name: a, address: "127.0.0.1:8001"}]')
-    Path("lorapick.yaml").write_text("discovery: {file: pods.yaml}\ndefaults: {max_loras: 6}")
-    made = plan(config=Path("lorapick.yaml"))
-    assert made.pods_file == Path("pods.yaml")
+    Path("fleet").mkdir()
+    Path("fleet/pods.yaml").write_text('[{name: a, address: "127.0.0.1:8001"}]')
+    Path("fleet/lorapick.yaml").write_text(
+        "discovery: {file: pods.yaml}\ndefaults: {max_loras: 6}\nadapters: {catalogue: peft}"
+    )
+    made = plan(config=Path("fleet/lorapick.yaml"))
+    assert made.pods_file == Path("fleet/pods.yaml")
     assert made.options.external[0].limits.max_loras == 6
-    assert made.options.configuration["discovery"] == {"file": str(tmp_path / "pods.yaml")}
+    assert made.options.configuration["discovery"] == {"file": str(tmp_path / "fleet/pods.yaml")}
+    assert made.options.configuration["adapters"] == {"catalogue": str(tmp_path / "fleet/peft")}
 
 
 def test_a_wrong_file_is_told_by_place(tmp_path):
@@ -114,10 +118,10 @@ def test_a_wrong_file_is_told_by_place(tmp_path):
     pods = tmp_path / "pods.yaml"
     pods.write_text("[{name: a}]")
     with pytest.raises(ConfigError, match=r"pods\.yaml:1"):
-        read_pods(pods, PodDefaults())
+        read_pods(pods, Settings())
     pods.write_text("[]")
     with pytest.raises(UpError, match="has no pods"):
-        read_pods(pods, PodDefaults())
+        read_pods(pods, Settings())
 
 
 def test_kubernetes_is_not_for_one_machine(tmp_path):
