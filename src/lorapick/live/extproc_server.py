@@ -23,6 +23,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2_grpc import (
 from lorapick.live.grpc_listen import GrpcListener
 from lorapick.live.health import add_health
 from lorapick.live.ports import Picker
+from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.requests import Request
 from lorapick.model.settings import Settings
 from lorapick.model.units import RequestId, Seconds
@@ -181,7 +182,7 @@ class _Stream:
         """A fault of ours ends the stream gracefully: the gateway goes on without us where its mode allows it."""
         self._counts.stream_errors += 1
         self._finished = True
-        log.exception("stream of request %s ended by a fault", self._session.request_id)
+        log.exception("a stream ended by a fault of ours")
 
     async def _next(self) -> list[AnyCommand]:
         self._reading = True
@@ -193,7 +194,10 @@ class _Stream:
 
     def _leave(self) -> None:
         """Whatever ended the stream, the picker hears of it once, and nothing of ours runs on."""
-        self._perform(self._session.cancelled())
+        try:
+            self._perform(self._session.cancelled())
+        except Exception:  # noqa: BLE001 - `_fault` logs it; gRPC must not see it
+            self._fault()
         if self._deciding is not None:
             self._deciding.cancel()
 
@@ -210,13 +214,17 @@ class _Stream:
         deciding = self._server.deciding
         deciding[self] = asyncio.get_running_loop().time()
         try:
-            return self._session.decided(await self._server.picker.decide(request))
+            answer = await self._server.picker.decide(request)
+            if not isinstance(answer, Dispatch | Reject):
+                raise TypeError(f"{answer!r} is neither Dispatch nor Reject")
         except asyncio.CancelledError:
             if not self._overdue:
                 raise
             log.error("no decision for request %s in time: any ready pod serves it", request.id)
         except Exception:
             log.exception("no decision for request %s (model %s): any ready pod serves it", request.id, request.model)
+        else:
+            return self._session.decided(answer)
         finally:
             del deciding[self]
         self._counts.decide_failures += 1
