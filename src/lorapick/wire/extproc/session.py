@@ -171,10 +171,13 @@ class Session:
 
     def _without_body(self) -> Commands:
         intake = self._incoming.intake
-        if route_of(intake.method, intake.path) is not Route.MODELS:
-            return self._pass_on("no_body")
+        route = route_of(intake.method, intake.path)
+        if route is Route.BY_MODEL:
+            return self._refuse(Refusal(400, Reason.BODY_INVALID, "the request has no body; send a JSON object"))
+        return self._models(model_in(intake.path)) if route is Route.MODELS else self._pass_on("no_body")
+
+    def _models(self, name: str | None) -> Commands:
         cards, created = self._directory.models(), self._options.created
-        name = model_in(intake.path)
         body = list_models(cards, created=created) if name is None else one_model(cards, name, created=created)
         if body is None:
             return self._refuse(Refusal(404, Reason.ADAPTER_UNKNOWN, f"The model `{name}` does not exist."))

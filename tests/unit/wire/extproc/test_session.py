@@ -299,6 +299,13 @@ class TestRefusals:
         assert commands[1:] == [Refused(400, Reason.BODY_INVALID, message), Finish()]
         assert talk.closed() == []
 
+    @pytest.mark.parametrize("modes", [BUFFERED, DUPLEX])
+    def test_no_body_where_one_is_due(self, modes: tuple[int, int]) -> None:
+        commands = session().receive(gateway.request_headers(last=True, modes=modes))
+        status, headers, answer = immediate(commands)
+        assert (status, headers["x-lorapick-reason"]) == (400, "body_invalid")
+        assert answer["error"]["message"] == "the request has no body; send a JSON object"
+
     def test_a_body_is_cut_off_while_it_comes(self) -> None:
         talk = session(max_body=100)
         talk.receive(gateway.request_headers(modes=DUPLEX))
