@@ -1,0 +1,56 @@
+"""What answers at an admin address, and what a person is told when it is not a picker."""
+
+import http.server
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lorapick.cli.admin_client import AdminError, RefusedError, decode, get
+from lorapick.wire.api import ExplanationDocument
+
+PROBLEM = b'{"type":"urn:x","title":"t","status":404,"detail":"no such thing","reason":"not_found","nearest":["a","b"]}'
+ANSWERS = {"/ok": (200, b"{}"), "/problem": (404, PROBLEM), "/other": (404, b"<html>"), "/moved": (302, b"")}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        status, body = ANSWERS[self.path]
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[str]:
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join(10)
+
+
+def test_body_of_a_200(admin: str) -> None:
+    assert get(admin, "/ok") == b"{}"
+
+
+def test_problem_tells_detail_reason_and_nearest(admin: str) -> None:
+    with pytest.raises(RefusedError, match=r"no such thing \(not_found\); nearest: a, b") as refused:
+        get(admin, "/problem")
+    assert refused.value.problem.status == 404
+
+
+@pytest.mark.parametrize("path", ["/other", "/moved"])
+def test_something_else_answers(admin: str, path: str) -> None:
+    with pytest.raises(AdminError, match=r"answered \d+ and not as lorapick's admin API does; check --admin"):
+        get(admin, path)
+
+
+def test_answer_of_another_kind() -> None:
+    with pytest.raises(AdminError, match="does not answer like lorapick's admin API"):
+        decode(b"{}", ExplanationDocument, "http://x")
