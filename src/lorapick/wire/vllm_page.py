@@ -2,8 +2,8 @@
 
 In: `PageFacts` (the pod model's statistics, request histograms, the adapters seen in flight).
 Out: Prometheus metric families with vLLM's names, labels, buckets and semantics, the awkward ones included.
-Not here: the HTTP route, process and HTTP families (see `live.podserver.metrics`), clocks (times come as arguments),
-or parsing of such pages (see `wire.vllm_metrics`).
+Not here: the HTTP route, process and HTTP families (see `live.podserver.metrics`), what only an emulator knows (see
+`emulator_page`), clocks (times come as arguments), or reading such pages (see `wire.engines.vllm`).
 
 Families that need a look at every engine step (`vllm:iteration_tokens_total`) are left out, and those of which a pod
 model has no notion (multimodal caches, sleep state) are constant; a test lists each difference to a real page.
@@ -159,8 +159,6 @@ class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     lora_requests: LoraRequestsInfo
     created: Seconds
     """Unix time at which the counters began."""
-    second: Seconds = 1.0
-    """Wall seconds per second of the pod model: the page speaks in what clients can measure."""
     resident: tuple[ResidentAdapter, ...] | None = None
     """None: this vLLM does not report residency (0.32 and before)."""
 
@@ -176,7 +174,6 @@ def families(facts: PageFacts) -> Iterator[Metric]:
     if facts.resident is not None:
         yield from _residency(facts, facts.resident)
     yield _cache_config(facts.config)
-    yield from _emulator_truths(facts)
 
 
 def _labels(facts: PageFacts) -> dict[str, str]:
@@ -344,29 +341,3 @@ def _cache_config(config: PodConfig) -> Metric:
     }
     family.add_sample("vllm:cache_config_info", labels, 1.0)
     return family
-
-
-def _emulator_truths(facts: PageFacts) -> Iterator[Metric]:
-    """What no real engine tells, under our own prefix."""
-    stats = facts.stats
-    counts = {
-        "swaps": (stats.swaps, "Loads begun while a request waited for them."),
-        "loads": (stats.loads, "Loads of an adapter into a GPU slot."),
-        "load_failures": (stats.load_failures, "Loads that failed."),
-        "evictions": (stats.evictions, "Adapters that left a GPU slot."),
-        "hits": (stats.hits, "Requests whose adapter was on the GPU when they ran."),
-        "misses": (stats.misses, "Requests that waited for a load."),
-    }
-    for name, (value, text) in counts.items():
-        yield CounterMetricFamily(f"lorapick_pod_{name}", text, value=value)
-    spent = {field: getattr(stats.time, field) * facts.second for field in stats.time.__struct_fields__}
-    seconds = CounterMetricFamily("lorapick_pod_seconds", "Where the pod's time went.", labels=["phase"])
-    for phase, value in spent.items():
-        seconds.add_metric([phase], value)
-    yield seconds
-    busy = sum(spent.values()) - spent["idle"]
-    text = "Prefill and decode seconds per busy second; absent until the pod was busy."
-    ratio = GaugeMetricFamily("lorapick_pod_useful_time_ratio", text)
-    if busy > 0:
-        ratio.add_metric([], (spent["prefill"] + spent["decode"]) / busy)
-    yield ratio

@@ -137,17 +137,6 @@ def test_residency_families_exist_only_when_reported() -> None:
     assert value(page, "vllm:max_gpu_lora_adapters") == 2
 
 
-def test_times_are_real_seconds_whatever_the_speed() -> None:
-    page = parsed(facts(second=0.1))
-    assert value(page, "lorapick_pod_seconds", phase="decode") == pytest.approx(0.2)
-    assert value(page, "lorapick_pod_useful_time_ratio") == pytest.approx(0.75)
-
-
-def test_useful_share_is_unknown_until_the_pod_was_busy() -> None:
-    page = parsed(facts(stats=stats(time=TimeSpent(idle=3.0))))
-    assert page["lorapick_pod_useful_time_ratio"].samples == []
-
-
 def test_cache_size_is_told() -> None:
     page = parsed(facts(config=PodConfig(block_size=128, kv_blocks=4096, max_model_len=1024)))
     (sample,) = page["vllm:cache_config_info"].samples

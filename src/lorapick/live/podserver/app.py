@@ -45,7 +45,7 @@ def build_app(options: PodServerOptions) -> Starlette:
     driver = PodDriver(options.config, options.adapters, clock, draw=random.Random(options.seed).random)
     faults = msgspec.convert({"metrics": options.metrics_fault, "metrics_lag": options.metrics_lag}, Faults)
     switch = FaultSwitch(faults)
-    registry = build_registry(options, driver, switch)
+    registry, counters = build_registry(options, driver, switch)
     routes = [*_model_routes(options, driver), *_status_routes(driver), *_emulator_routes(options, driver, switch)]
     paths = [route.path for route in routes if isinstance(route, Route)]
 
@@ -61,7 +61,7 @@ def build_app(options: PodServerOptions) -> Starlette:
     return Starlette(
         routes=[*routes, _metrics_route(registry)],
         lifespan=lifespan,
-        middleware=[Middleware(CountedRoutes, registry, paths), Middleware(FaultyRoutes, switch)],
+        middleware=[Middleware(CountedRoutes, counters, paths), Middleware(FaultyRoutes, switch)],
         exception_handlers={RefusalError: _refused, HTTPException: _http_error, ClientDisconnect: _nobody},
     )
 

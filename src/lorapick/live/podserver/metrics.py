@@ -18,47 +18,54 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.faults import FaultSwitch
 from lorapick.live.podserver.options import PodServerOptions
-from lorapick.model.units import AdapterName
-from lorapick.pod.values import PodStats
-from lorapick.wire.vllm_page import PageFacts, ResidentAdapter, families
+from lorapick.model.units import AdapterName, Ratio, Seconds
+from lorapick.pod.values import PodStats, TimeSpent
+from lorapick.wire import emulator_page, vllm_page
+from lorapick.wire.emulator_page import Truths
+from lorapick.wire.vllm_page import PageFacts, ResidentAdapter
 
 _UNCOUNTED = ("/metrics", "/health", "/load", "/ping", "/version", "/server_info", "/emulator")
 _HIGHR = (0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60)
 _LOWR = (0.1, 0.5, 1)
+_WINDOW: Seconds = 1.0
+"""Real seconds that a utilisation looks back at least."""
 
 
-class EngineCollector(Collector):
-    """The engine families, from statistics that are at most `metrics_lag` old."""
+class Looks:
+    """Looks at the pod for the page, at most `metrics_lag` old."""
 
     def __init__(self, options: PodServerOptions, driver: PodDriver, switch: FaultSwitch) -> None:
         self._options = options
         self._driver = driver
         self._switch = switch
-        self._taken: tuple[float, list[Metric]] | None = None
+        self._busy = BusyShare()
+        self._taken: tuple[Seconds, PageFacts, Truths] | None = None
 
-    def collect(self) -> Iterable[Metric]:
-        """Called by the registry for each page."""
+    def look(self) -> tuple[PageFacts, Truths]:
+        """What the page shows now."""
         now = time.monotonic()
-        lag = self._switch.faults.metrics_lag
-        if self._taken is None or now - self._taken[0] >= lag:
-            self._taken = (now, list(families(self._facts())))
-        return self._taken[1]
+        if self._taken is None or now - self._taken[0] >= self._switch.faults.metrics_lag:
+            stats = self._driver.stats()
+            self._taken = (now, self._facts(stats), self._truths(stats))
+        return self._taken[1:]
 
-    def _facts(self) -> PageFacts:
-        driver, options = self._driver, self._options
-        stats = driver.stats()
-        records = driver.records
+    def _facts(self, stats: PodStats) -> PageFacts:
+        records = self._driver.records
         return PageFacts(
-            model_name=options.base_model,
-            config=options.config,
+            model_name=self._options.base_model,
+            config=self._options.config,
             stats=stats,
             histograms=records.histograms,
             finished=records.finished,
             lora_requests=records.lora_requests,
-            created=driver.started_wall,
-            second=1.0 / options.speed,
-            resident=tuple(self._resident(stats)) if options.report_loaded else None,
+            created=self._driver.started_wall,
+            resident=tuple(self._resident(stats)) if self._options.report_loaded else None,
         )
+
+    def _truths(self, stats: PodStats) -> Truths:
+        second = 1.0 / self._options.speed
+        busy = self._busy.since_last_look(stats.time, second)
+        return Truths(config=self._options.config, stats=stats, second=second, gpu_utilization=busy)
 
     def _resident(self, stats: PodStats) -> Iterator[ResidentAdapter]:
         on_gpu = dict.fromkeys(stats.on_gpu, "gpu")
@@ -66,6 +73,50 @@ class EngineCollector(Collector):
         for name, level in levels.items():
             spec = self._driver.spec(name)
             yield ResidentAdapter(name=name, level=level, rank=spec.rank if spec else None)
+
+
+class BusyShare:
+    """GPU utilisation as the device's own counter has it: the share of a window in which anything ran."""
+
+    def __init__(self) -> None:
+        self._since: list[tuple[Seconds, Seconds]] = [(0.0, 0.0)]
+        """Looks as (all, idle) real seconds of the pod's life: the last one a window old or older, and those after."""
+
+    def since_last_look(self, spent: TimeSpent, second: Seconds) -> Ratio | None:
+        """Busy share since the last look that is at least a second old; None: no time has passed."""
+        idle = spent.idle * second
+        total = second * sum(getattr(spent, phase) for phase in spent.__struct_fields__)
+        if total < self._since[-1][0]:
+            # The pod restarted.
+            self._since = [(0.0, 0.0)]
+        while len(self._since) > 1 and total - self._since[1][0] >= _WINDOW:
+            del self._since[0]
+        then, idle_then = self._since[0]
+        self._since.append((total, idle))
+        window = total - then
+        return min(1.0, max(0.0, 1.0 - (idle - idle_then) / window)) if window > 0 else None
+
+
+class EngineCollector(Collector):
+    """The engine families."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
+
+    def collect(self) -> Iterable[Metric]:
+        """Called by the registry for each page."""
+        return vllm_page.families(self._looks.look()[0])
+
+
+class TruthCollector(Collector):
+    """The emulator's own families."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
+
+    def collect(self) -> Iterable[Metric]:
+        """Called by the registry for each page."""
+        return emulator_page.families(self._looks.look()[1])
 
 
 class EmulatedProcess(Collector):
@@ -84,22 +135,10 @@ class EmulatedProcess(Collector):
             yield metric
 
 
-def build_registry(options: PodServerOptions, driver: PodDriver, switch: FaultSwitch) -> CollectorRegistry:
-    """The registry of one pod, in vLLM's order of families."""
-    registry = CollectorRegistry(auto_describe=False)
-    GCCollector(registry)
-    PlatformCollector(registry)
-    registry.register(EmulatedProcess(driver))
-    registry.register(EngineCollector(options, driver, switch))
-    return registry
+class HttpCounters:
+    """The HTTP families."""
 
-
-class CountedRoutes:
-    """ASGI wrapper that counts requests, sizes and times of the known paths."""
-
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry, paths: Iterable[str]) -> None:
-        self._app = app
-        self._paths = frozenset(path for path in paths if not path.startswith(_UNCOUNTED))
+    def __init__(self, registry: CollectorRegistry) -> None:
         note = "Only value of header is respected. Otherwise ignored. No percentile calculated. "
         self._requests = Counter(
             "http_requests",
@@ -133,6 +172,39 @@ class CountedRoutes:
             registry=registry,
         )
 
+    def count(self, scope: Scope, handler: str, *, status: int, size: int, seconds: Seconds) -> None:
+        """Count one exchange; sizes are those that `content-length` tells, in bytes."""
+        self._requests.labels(scope["method"], f"{status // 100}xx", handler).inc()
+        self._request_size.labels(handler).observe(_content_length(scope["headers"]))
+        self._response_size.labels(handler).observe(size)
+        self._all_times.observe(seconds)
+        self._times.labels(scope["method"], handler).observe(seconds)
+
+
+def build_registry(
+    options: PodServerOptions, driver: PodDriver, switch: FaultSwitch
+) -> tuple[CollectorRegistry, HttpCounters]:
+    """The registry of one pod: vLLM's families in vLLM's order, then the emulator's own."""
+    registry = CollectorRegistry(auto_describe=True)
+    GCCollector(registry)
+    PlatformCollector(registry)
+    registry.register(EmulatedProcess(driver))
+    looks = Looks(options, driver, switch)
+    registry.register(EngineCollector(looks))
+    http = HttpCounters(registry)
+    # Last on the page, where the scraper looks for them.
+    registry.register(TruthCollector(looks))
+    return registry, http
+
+
+class CountedRoutes:
+    """ASGI wrapper that counts requests, sizes and times of the known paths."""
+
+    def __init__(self, app: ASGIApp, counters: HttpCounters, paths: Iterable[str]) -> None:
+        self._app = app
+        self._counters = counters
+        self._paths = frozenset(path for path in paths if not path.startswith(_UNCOUNTED))
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one exchange and count it."""
         if scope["type"] != "http" or scope["path"].startswith(_UNCOUNTED):
@@ -150,15 +222,9 @@ class CountedRoutes:
         try:
             await self._app(scope, receive, watched)
         finally:
-            self._count(scope, status, size, time.monotonic() - began)
-
-    def _count(self, scope: Scope, status: int, size: int, seconds: float) -> None:
-        handler = scope["path"] if scope["path"] in self._paths else "none"
-        self._requests.labels(scope["method"], f"{status // 100}xx", handler).inc()
-        self._request_size.labels(handler).observe(_content_length(scope["headers"]))
-        self._response_size.labels(handler).observe(size)
-        self._all_times.observe(seconds)
-        self._times.labels(scope["method"], handler).observe(seconds)
+            handler = scope["path"] if scope["path"] in self._paths else "none"
+            seconds = time.monotonic() - began
+            self._counters.count(scope, handler, status=status, size=size, seconds=seconds)
 
 
 def _content_length(headers: Iterable[tuple[bytes, bytes]]) -> int:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.live.podserver import bodies
@@ -78,6 +78,7 @@ def test_a_wrong_type_is_named_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
 @given(document=documents)
 def test_any_json_is_read_or_refused_with_400(kind: type, document: object) -> None:
     outcome = read_or_refusal(kind, json.dumps(document).encode())

@@ -49,6 +49,8 @@ DIFFERENCES: dict[str, str] = {
     "metrics / lorapick_pod_misses": OUR_TRUTH,
     "metrics / lorapick_pod_seconds": OUR_TRUTH,
     "metrics / lorapick_pod_useful_time_ratio": OUR_TRUTH,
+    "metrics / lorapick_pod_gpu_utilization": OUR_TRUTH,
+    "metrics / lorapick_pod_memory_pressure": OUR_TRUTH,
 }
 
 OPTIONS = PodServerOptions(
