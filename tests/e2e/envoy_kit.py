@@ -24,8 +24,8 @@ BODY = {"model": "ad0", "prompt": "hello"}
 class StubPod:
     """An upstream in this process: says who it is and what it got."""
 
-    def __init__(self):
-        self.port = None
+    def __init__(self, port=None):
+        self.port = port
         self.requests = []
         self.aborted = 0
         self.healthy = True
@@ -87,14 +87,16 @@ class Bench:
         self.pickers = []
         self.envoy = None
         self.session = None
+        self._told = 0
+        self._journals = {}
 
     @property
     def url(self):
         return f"http://{self.envoy.settings.listen}"
 
     def journal(self, number=0):
-        path = self.directory / f"journal-{number}.jsonl"
-        if not path.exists():
+        path = self._journals.get(number)
+        if path is None or not path.exists():
             return []
         return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -108,8 +110,32 @@ class Bench:
     def picker_address(self, number=0):
         return f"unix:{self.directory}/picker-{number}.sock"
 
+    def tell_picker(self, number=0, **options):
+        """From the next request on the picker behaves so; its journal begins anew."""
+        self._told += 1
+        journal = self._journals[number] = self.directory / f"journal-{number}-{self._told}.jsonl"
+        (self.directory / f"options-{number}.json").write_text(json.dumps({"journal": str(journal), **options}))
+
+    async def renew(self, *, destination=(), **options):
+        """Make a bench that another test used as good as new; the destination is one pod's number, or several."""
+        numbers = [destination] if isinstance(destination, int) else destination
+        for pod in self.pods:
+            await pod.stop()
+            pod.__init__(pod.port)
+            await pod.start()
+        self.envoy.set_endpoints([pod.address for pod in self.pods])
+        addresses = ",".join(self.pods[number].address for number in numbers)
+        self.tell_picker(destination=addresses, **options)
+
+        async def all_healthy():
+            lines = [await self.clusters(pod.address) for pod in self.pods]
+            return all("health_flags::healthy" in line for line in lines)
+
+        assert await becomes_true(all_healthy, within=10.0)
+        return self
+
     async def start_picker(self, number=0, **options):
-        options["journal"] = str(self.directory / f"journal-{number}.jsonl")
+        self.tell_picker(number, **options)
         child = Child(
             ChildSpec(
                 name=f"picker-{number}",
@@ -117,7 +143,7 @@ class Bench:
                     sys.executable,
                     str(Path(__file__).with_name("recording_extproc.py")),
                     self.picker_address(number),
-                    json.dumps(options),
+                    str(self.directory / f"options-{number}.json"),
                 ),
                 log=self.directory / f"picker-{number}.log",
                 restart_after=None,
@@ -150,6 +176,12 @@ class Bench:
         )
         self.envoy = EnvoyProcess(settings, directory=self.directory)
         await self.envoy.start(addresses if addresses is not None else [pod.address for pod in self.pods])
+
+    async def served_by(self, **request):
+        """Post; the pod that answered 200."""
+        status, body, _ = await self.post(**request)
+        assert status == 200, body
+        return next(pod for pod in self.pods if pod.port == body["port"])
 
     async def clusters(self, address):
         """What Envoy's admin page says of one endpoint."""

@@ -1,11 +1,12 @@
 """An ext_proc server for tests of Envoy: fixed answers, and a journal of all that Envoy sent.
 
-Run as a process, so that a test can stop and kill it: `recording_extproc.py unix:PATH OPTIONS(JSON)`. Options:
-journal (file, JSON lines), destination (comma list or null), source (both, header, metadata), duplex, reject, hold
-(seconds before the answer to a body), bodies (answers are shown to us too).
+Run as a process, so that a test can stop and kill it: `recording_extproc.py unix:PATH OPTIONS_FILE`. The file (JSON)
+is read for each stream: journal (file, JSON lines), destination (comma list), source (both, header, metadata), duplex,
+reject (a status), hold (seconds before the answer to a body).
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import sys
@@ -24,17 +25,28 @@ KEY = "x-gateway-destination-endpoint"
 
 
 class Recorder(service.ExternalProcessorServicer):
-    def __init__(self, options):
-        self.options = {"source": "both", "duplex": False, "destination": None, "hold": 0.0, **options}
+    def __init__(self, options_file):
+        self.options_file = options_file
         self.numbers = itertools.count(1)
+
+    async def Process(self, requests, _context):  # noqa: N802 - gRPC's name
+        stream = Stream(next(self.numbers), json.loads(self.options_file.read_text()))
+        async with contextlib.aclosing(stream.run(requests)) as answers:
+            async for answer in answers:
+                yield answer
+
+
+class Stream:
+    def __init__(self, number, options):
+        self.number = number
+        self.options = {"source": "both", "duplex": False, "destination": None, "hold": 0.0, **options}
         self.journal = Path(options["journal"])
 
-    def write(self, stream, event, **facts):
+    def write(self, event, **facts):
         with self.journal.open("a") as file:
-            file.write(json.dumps({"stream": stream, "t": time.monotonic(), "event": event, **facts}) + "\n")
+            file.write(json.dumps({"stream": self.number, "t": time.monotonic(), "event": event, **facts}) + "\n")
 
-    async def Process(self, requests, context):  # noqa: N802 - gRPC's name
-        stream = next(self.numbers)
+    async def run(self, requests):
         body = bytearray()
         headers = {}
         ended = "cancelled"
@@ -42,7 +54,7 @@ class Recorder(service.ExternalProcessorServicer):
             async for message in requests:
                 kind = message.WhichOneof("request")
                 facts = self.facts(message, kind)
-                self.write(stream, kind, **facts)
+                self.write(kind, **facts)
                 if kind == "request_headers":
                     headers = facts["headers"]
                     body.clear()
@@ -55,7 +67,7 @@ class Recorder(service.ExternalProcessorServicer):
             ended = type(error).__name__
             raise
         finally:
-            self.write(stream, "end", how=ended, path=headers.get(":path"))
+            self.write("end", how=ended, path=headers.get(":path"))
 
     def facts(self, message, kind):
         part = getattr(message, kind)
@@ -129,9 +141,9 @@ class Recorder(service.ExternalProcessorServicer):
         return pb.ProcessingResponse(immediate_response=response)
 
 
-async def main(listen, options):
+async def main(listen, options_file):
     server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)])
-    service.add_ExternalProcessorServicer_to_server(Recorder(options), server)
+    service.add_ExternalProcessorServicer_to_server(Recorder(options_file), server)
     checks = health.aio.HealthServicer()
     await checks.set("", health_pb2.HealthCheckResponse.SERVING)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
@@ -141,4 +153,4 @@ async def main(listen, options):
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -1,9 +1,7 @@
 """The whole installation: parts start, die, come back, and leave nothing behind."""
 
-import asyncio
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -125,31 +123,6 @@ async def test_a_part_that_cannot_start_is_named_with_its_log():
 
     with pytest.raises(StackError, match=r"(?s)picker-0 ends while starting.*no such model: qwerty"):
         await Stack(options(picker_command=broken)).start()
-
-
-async def test_nothing_is_left_when_the_parent_is_killed(tmp_path):
-    program = tmp_path / "parent.py"
-    program.write_text(
-        "import asyncio, sys\n"
-        f"sys.path.insert(0, {str(HERE)!r})\n"
-        "from test_envoy_stack import Stack, options\n"
-        "async def main():\n"
-        "    async with Stack(options()) as stack:\n"
-        "        print(*stack.pod_pids, *stack.picker_pids, stack.envoy_pid, flush=True)\n"
-        "        await asyncio.sleep(60)\n"
-        "asyncio.run(main())\n"
-    )
-    parent = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(program)), stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
-    )
-    try:
-        pids = [int(word) for word in (await parent.stdout.readline()).split()]
-        assert len(pids) == 4
-        assert all(alive(pid) for pid in pids)
-    finally:
-        parent.kill()
-        await parent.communicate()
-    assert await becomes_true(lambda: _answer(not any(alive(pid) for pid in pids)), within=5.0)
 
 
 async def _answer(value):

@@ -106,10 +106,6 @@ async def test_nothing_is_left_when_it_is_killed(tmp_path):
             return not any(alive(pid) for pid in pids_of(ready))
 
         assert await becomes_true(all_gone, within=5.0)
-    # The lock went with it.
-    async with running(tmp_path, "--pods", "1", "--adapters", "0", "--no-traffic") as (process, ready, event):
-        process.send_signal(signal.SIGTERM)
-        await event("ended")
 
 
 async def test_a_port_in_use_is_named_with_the_way_out_before_anything_starts(tmp_path):
