@@ -28,6 +28,10 @@ from lorapick.model.reasons import Reason
 from lorapick.model.units import Seconds
 
 
+MISSED_SCRAPES = 3
+"""Scrapes in a row that may fail before a pod counts as stale, when scrapes are rarer than `stale_after` assumes."""
+
+
 def on_appeared(state: FleetState, event: PodAppeared, now: Seconds) -> list[Effect]:
     """A new pod is empty and may serve at once; it has `stale_after` to report."""
     if event.pod.name in state.columns.row_of:
@@ -111,7 +115,9 @@ def on_reported(state: FleetState, event: PodReported, now: Seconds) -> list[Eff
     if _restarted(state, row, report):
         _restart(state, row, now)
         effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
-    state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
+    # A scraper that stretched its interval to keep to its budget must not make every pod look stale.
+    patience = max(state.settings.scrape.stale_after, MISSED_SCRAPES * (event.every or 0.0))
+    state.columns.fresh_until[row] = now + patience
     load.circuit_open = False
     _pressure(state, row, report)
     load.reported(report, since=since, now=now)

@@ -1,0 +1,75 @@
+"""`lorapick serve`: the picker for an Envoy that runs already.
+
+In: a configuration file. Out: a picker until Ctrl-C; exit code 2 for bad input.
+Not here: what it consists of (`live.serve`).
+"""
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import uvloop
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.dash.page import static_directory
+from lorapick.live.catalogue import CatalogueError
+from lorapick.live.serve import Addresses, NotYetError, refuse_later_parts, serve, with_catalogue
+from lorapick.live.web import BindError
+from lorapick.wire.config import ConfigError, parse_settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command `serve`."""
+    app.command("serve")(serve_command)
+
+
+def serve_command(
+    config: Annotated[Path, typer.Option(help="The configuration, lorapick.yaml.")],
+    event_log: Annotated[Path | None, typer.Option(help="Keep every event in this file, for a replay.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    as_json: Annotated[bool, typer.Option("--json", help="Say where it listens as one JSON line.")] = False,
+) -> None:
+    """Run the picker for an Envoy that runs already."""
+    try:
+        _logging(log_level)
+        settings = with_catalogue(
+            parse_settings(config.read_bytes(), file=str(config), policies=POLICIES), beside=config.parent
+        )
+        refuse_later_parts(settings)
+        uvloop.run(
+            serve(
+                settings,
+                beside=config.parent,
+                static=static_directory(),
+                event_log=event_log,
+                on_ready=lambda addresses: _say_ready(addresses, as_json=as_json),
+            )
+        )
+    except OSError as error:
+        _fail(f"{error.filename or config}: {error.strerror or error}")
+    except (ConfigError, CatalogueError, NotYetError, BindError) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> None:
+    print(f"lorapick serve: {message}", file=sys.stderr)
+    raise typer.Exit(2) from None
+
+
+def _logging(level: str) -> None:
+    names = ("debug", "info", "warning", "error")
+    if level not in names:
+        _fail(f"--log-level: {level!r} is unknown; use one of {', '.join(names)}")
+    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+
+
+def _say_ready(addresses: Addresses, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"event": "ready", **msgspec.to_builtins(addresses)}), flush=True)
+    else:
+        told = ", ".join(f"{name} {address}" for name, address in msgspec.to_builtins(addresses).items())
+        print(f"ready: {told}", flush=True)

@@ -1,0 +1,149 @@
+"""One picker process: discovery, scraping, decisions, ext_proc, health, metrics, admin API and page.
+
+In: settings. Out: a picker that answers until it is told to stop, then ends what it has begun.
+Not here: Envoy and pods (see `live.stack`), the command line (`cli.serve`), any decision.
+"""
+
+import asyncio
+import random
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+
+from lorapick.live.admin import serve_admin
+from lorapick.live.catalogue import read_catalogue
+from lorapick.live.discovery import FileDiscovery, PodSet
+from lorapick.live.driver import Driver
+from lorapick.live.eventlog import EventLog
+from lorapick.live.extproc_server import ExtProcServer
+from lorapick.live.health import HealthServer
+from lorapick.live.metrics import Metrics, serve_metrics
+from lorapick.live.published import PublishedViews
+from lorapick.live.scrape import Scraper
+from lorapick.model.settings import Settings
+from lorapick.wire.config import settings_hash
+
+
+class Addresses(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one picker listens."""
+
+    extproc: str
+    health: str
+    metrics: str
+    admin: str
+
+
+class NotYetError(Exception):
+    """A setting asks for a part that does not exist yet; the message names both."""
+
+
+def refuse_later_parts(settings: Settings) -> None:
+    """Refuse what would silently do nothing.
+
+    Raises:
+        NotYetError: a setting belongs to a part that is not built.
+    """
+    if settings.mode != "enforce":
+        raise NotYetError(f"mode: {settings.mode!r} is not available yet; use `enforce`")
+    if settings.discovery.kubernetes is not None:
+        raise NotYetError("discovery.kubernetes is not available yet; use discovery.file or discovery.pods")
+
+
+def with_catalogue(settings: Settings, *, beside: Path) -> Settings:
+    """Add the adapters of the catalogue folder (relative to the configuration file) to those declared by name.
+
+    Raises:
+        CatalogueError: the folder or an adapter in it cannot be read.
+    """
+    if settings.catalogue is None:
+        return settings
+    found = {adapter.name: adapter for adapter in read_catalogue(beside / settings.catalogue)}
+    found.update({adapter.name: adapter for adapter in settings.adapters})
+    return msgspec.structs.replace(settings, adapters=tuple(found.values()))
+
+
+async def serve(
+    settings: Settings,
+    *,
+    beside: Path,
+    static: Path | None,
+    event_log: Path | None = None,
+    on_ready: Callable[[Addresses], None] = lambda _: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        settings: the whole configuration, the catalogue's adapters included.
+        beside: directory that relative paths of the configuration start from.
+        static: files of the status page; None: no page.
+        event_log: file for the event log; None: none is kept.
+        on_ready: told once everything listens.
+
+    Raises:
+        BindError: an address cannot be had; the message names it.
+        ConfigError: the pods file is broken.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        recorder = None
+        if event_log is not None:
+            recorder = stack.enter_context(
+                EventLog(event_log, configuration=settings_hash(settings), seed=settings.seed)
+            )
+        metrics = Metrics()
+        driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
+        addresses = await _listen(stack, settings, driver, metrics, static)
+        scraper = Scraper(
+            settings.scrape,
+            submit=driver.submit,
+            now=driver.now,
+            core_share=settings.budgets.scrape_core_share,
+            rng=random.Random(settings.seed),
+        )
+        driver.observers.append(scraper)
+        following = _discover(settings, beside, driver)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(scraper.run(), name="scraper")]
+            if following is not None:
+                tasks.append(group.create_task(following.run(), name="discovery"))
+            on_ready(addresses)
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
+
+
+def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery | None:
+    """Tell of the first pods; the follower of their file, when they come from one."""
+    if settings.discovery.file is None:
+        PodSet(driver.submit).replace(settings.discovery.pods)
+        return None
+    discovery = FileDiscovery(beside / settings.discovery.file, settings, submit=driver.submit)
+    discovery.load()
+    return discovery
+
+
+async def _listen(
+    stack: AsyncExitStack, settings: Settings, driver: Driver, metrics: Metrics, static: Path | None
+) -> Addresses:
+    views = PublishedViews(driver)
+    metrics.show(views)
+    server = settings.server
+
+    def ready() -> bool:
+        return bool(driver.fleet.state.columns.row_of)
+
+    metrics_address = await stack.enter_async_context(serve_metrics(metrics, bind=server.metrics))
+    admin_address = await stack.enter_async_context(serve_admin(views, bind=server.admin, static=static))
+    health = HealthServer(server.health, ready)
+    await health.start()
+    stack.push_async_callback(health.stop)
+    extproc = ExtProcServer(driver, settings, ready=ready)
+    await extproc.start()
+    # Entered last, so it is left first: streams end while everything else still answers.
+    stack.push_async_callback(extproc.stop)
+    return Addresses(extproc=extproc.address, health=health.address, metrics=metrics_address, admin=admin_address)
