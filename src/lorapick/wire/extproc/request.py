@@ -165,7 +165,7 @@ class Incoming:
         return Request(
             id=self.id,
             model=model,
-            prompt_bytes=size,
+            prompt_bytes=size if body.texts or body.tools else None,
             prompt_tokens=body.prompt_tokens,
             blocks=chain.blocks,
             max_tokens=body.max_tokens,
