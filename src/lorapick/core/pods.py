@@ -27,7 +27,6 @@ from lorapick.model.pods import Pod, PodReport, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.units import Seconds
 
-
 MISSED_SCRAPES = 3
 """Scrapes in a row that may fail before a pod counts as stale, when scrapes are rarer than `stale_after` assumes."""
 
