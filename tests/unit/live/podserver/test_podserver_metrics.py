@@ -2,7 +2,6 @@
 
 import aiohttp
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from lorapick.live.podserver import PodServerOptions, numbered_adapters, serving
@@ -57,7 +56,6 @@ async def test_scrapers_may_choose_families_and_formats() -> None:
         assert sorted(families) == ["lorapick_pod_swaps", "vllm:num_requests_running"]
         text = await page(client, accept="application/openmetrics-text; version=1.0.0")
         assert text.endswith("# EOF\n")
-        assert sum(1 for _ in open_families(text)) > 50
 
 
 async def test_our_own_families_stand_last() -> None:
