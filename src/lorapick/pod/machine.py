@@ -80,8 +80,6 @@ class Machine:
         """The first so many waiting requests can not join until somebody leaves."""
         self.blocked = False
         """Nobody can join until somebody leaves."""
-        self.retry = False
-        """Somebody was preempted; others may join one step later."""
         self.aborted: list[Job] = []
         """Running requests that leave at the next scheduling."""
         self.drain_since: Seconds | None = None
@@ -176,10 +174,13 @@ class Machine:
 
     def _schedule(self, t: Seconds) -> None:
         self._drop_aborted()
-        self.retry = self._preempt()
+        preempted = self._preempt()
         if self.loader.open_orders() and self._follow_orders(t):
             return
-        if not self.retry:
+        if preempted:
+            # What the last of them gave up, and a block more, is what it lacks: nobody joins until somebody leaves.
+            self.blocked = True
+        else:
             self._admit()
         if self.draining_mode and self._drain(t):
             return
@@ -289,7 +290,7 @@ class Machine:
 
     def _is_overdue(self) -> bool:
         """Whether the next scheduling has something to do already: somebody left, or came during a load."""
-        if self.aborted or self.retry or (not self.blocked and len(self.waiting) > self.scanned):
+        if self.aborted or (not self.blocked and len(self.waiting) > self.scanned):
             return True
         return bool(self.loader.orders) and not self.draining_mode and self.batch.active < self.config.limits.max_loras
 
