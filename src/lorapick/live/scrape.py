@@ -1,0 +1,354 @@
+"""Watch pods: ask each for its metrics on its own schedule and say what came of it.
+
+In: pods, from `watch` and `forget` or as an observer of discovery's events. Out: `PodReported`, `PodSilent` and
+`GpuReported`, through `submit`. Not here: what pages mean (see `wire.engines`), when a report is too old (the core's).
+
+One task per pod asks serially, so a pod never has two questions at once and a slow pod delays nobody else. Scraping
+has a budget, a share of one core: when pods times cost exceed it, the interval of all pods stretches.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import aiohttp
+import msgspec
+
+from lorapick.live.page import MAX_BODY, PageClient, PageError
+from lorapick.model.effects import Effect
+from lorapick.model.events import Event, GpuReported, PodAppeared, PodChanged, PodGone, PodReported, PodSilent
+from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.settings import ScrapeSettings
+from lorapick.model.units import PodName, Ratio, Seconds
+from lorapick.wire import models_list
+from lorapick.wire.engines import DIALECTS, dcgm
+from lorapick.wire.exposition import ExpositionError
+
+log = logging.getLogger(__name__)
+
+Submit: TypeAlias = Callable[[Callable[[Seconds, int], Event]], object]
+"""The driver's door: takes a function from (time, id) to the event."""
+
+JITTER: Ratio = 0.1
+"""Each pause differs from the interval by up to this share, so that pods do not fall into step."""
+FIRST_SPREAD: Seconds = 0.005
+"""First scrapes of n pods are spread over n times this, at most over one interval."""
+
+
+class Budget:
+    """What scraping costs, and the interval that keeps it within its share of a core.
+
+    As a context manager it measures the CPU of this thread between entry and exit. What no callback of ours sees
+    (system calls, the event loop's own work) is added as a constant per scrape; `bench.scrape` compares the sum with
+    the CPU of the whole process.
+    """
+
+    MEMORY: Ratio = 0.02
+    """Weight of the newest scrape in the mean cost."""
+
+    def __init__(self, *, interval: Seconds, share: Ratio, cpu: Callable[[], Seconds] = time.thread_time) -> None:
+        self._interval = interval
+        self._share = share
+        self._cpu = cpu
+        self._entered = 0.0
+        self._pending = 0.0
+        self.cost: Seconds | None = None
+        """CPU seconds of one scrape, lately; None: none ended yet."""
+        self.scrapes = 0
+        self.spent: Seconds = 0.0
+        """CPU seconds of all scrapes."""
+
+    def __enter__(self) -> None:
+        """Work begins."""
+        self._entered = self._cpu()
+
+    def __exit__(self, *_: object) -> None:
+        """Work ends."""
+        self._pending += self._cpu() - self._entered
+
+    def scraped(self, *, unseen: Seconds) -> None:
+        """One scrape ended, well or badly; what was measured since the last one belongs to scraping."""
+        cost, self._pending = self._pending + unseen, 0.0
+        self.cost = cost if self.cost is None else self.cost + (cost - self.cost) * self.MEMORY
+        self.spent += cost
+        self.scrapes += 1
+
+    def interval(self, watchers: int) -> Seconds:
+        """Seconds between two scrapes of the same pod."""
+        return max(self._interval, watchers * (self.cost or 0.0) / self._share)
+
+
+class _Watcher(Protocol):
+    """Somebody who asks one address for one kind of page."""
+
+    unseen: Seconds
+    """CPU seconds of one scrape outside of our own callbacks."""
+
+    async def scrape(self) -> None:
+        """Ask once and submit what came of it; raises nothing that a pod could cause."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class Scraper:
+    """The watchers of all pods. Everything runs on one event loop; only `run` waits."""
+
+    def __init__(
+        self,
+        settings: ScrapeSettings,
+        *,
+        core_share: Ratio,
+        submit: Submit,
+        now: Callable[[], Seconds],
+        rng: random.Random,
+        cpu: Callable[[], Seconds] = time.thread_time,
+    ) -> None:
+        """Watch nobody yet.
+
+        Args:
+            settings: interval, timeout, period of model lists.
+            core_share: how much of one core scraping may use (`budgets.scrape_core_share`).
+            submit: the driver's door.
+            now: the driver's clock.
+            rng: where jitter comes from.
+            cpu: CPU seconds of this thread.
+        """
+        self._settings = settings
+        self._submit = submit
+        self._now = now
+        self._rng = rng
+        self.budget = Budget(interval=settings.interval, share=core_share, cpu=cpu)
+        self._pods: dict[PodName, Pod] = {}
+        self._watchers: dict[PodName, _PodWatcher] = {}
+        self._tasks: dict[PodName, list[asyncio.Task[None]]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def interval(self) -> Seconds:
+        """Seconds between two scrapes of the same pod now; longer than configured when the budget asks for it."""
+        gpus = sum(pod.dcgm_url is not None for pod in self._pods.values())
+        return self.budget.interval(len(self._pods) + gpus)
+
+    def watch(self, pod: Pod) -> None:
+        """Begin to watch a pod, or take note that discovery says something new of it."""
+        before = self._pods.get(pod.name)
+        self._pods[pod.name] = pod
+        if before is None or _target(before) != _target(pod):
+            self._stop(pod.name)
+            self._start(pod)
+
+    def forget(self, name: PodName) -> None:
+        """Stop watching; nothing is said of the pod from now on."""
+        self._pods.pop(name, None)
+        self._stop(name)
+
+    def refresh(self, name: PodName) -> None:
+        """Ask for the pod's list of models with its next scrape: something was registered or withdrawn there."""
+        if (watcher := self._watchers.get(name)) is not None:
+            watcher.models_due = 0.0
+
+    def observe(self, event: Event, _effects: Sequence[Effect]) -> None:
+        """Follow discovery: the driver tells its observers every event."""
+        if isinstance(event, PodAppeared | PodChanged):
+            self.watch(event.pod)
+        elif isinstance(event, PodGone):
+            self.forget(event.pod)
+
+    async def run(self) -> None:
+        """Scrape until cancelled."""
+        assert self._group is None, "the scraper runs already"
+        try:
+            async with asyncio.TaskGroup() as self._group, aiohttp.ClientSession() as self._session:
+                for pod in self._pods.values():
+                    self._start(pod)
+                await asyncio.Event().wait()
+        finally:
+            self._group = self._session = None
+            self._tasks.clear()
+            self._watchers.clear()
+
+    def _start(self, pod: Pod) -> None:
+        if self._group is None or self._session is None:
+            return
+        watcher = self._watchers[pod.name] = _PodWatcher(pod, self._settings, scraper=self)
+        watchers: list[_Watcher] = [watcher]
+        if pod.dcgm_url is not None:
+            watchers.append(_GpuWatcher(pod.name, pod.dcgm_url, session=self._session, scraper=self))
+        self._tasks[pod.name] = [
+            self._group.create_task(self._repeat(each), name=f"scrape {pod.name}") for each in watchers
+        ]
+
+    def _stop(self, name: PodName) -> None:
+        self._watchers.pop(name, None)
+        for task in self._tasks.pop(name, []):
+            task.cancel()
+
+    async def _repeat(self, watcher: _Watcher) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.sleep(self._rng.random() * min(self._settings.interval, len(self._pods) * FIRST_SPREAD))
+            while True:
+                began = loop.time()
+                await watcher.scrape()
+                self.budget.scraped(unseen=watcher.unseen)
+                pause = self.interval * (1.0 + JITTER * (2.0 * self._rng.random() - 1.0))
+                # A pod that needs the whole interval to answer still gets a rest.
+                await asyncio.sleep(max(pause - (loop.time() - began), JITTER * pause))
+        finally:
+            watcher.close()
+
+    # -- for the watchers
+
+    @property
+    def timeout(self) -> Seconds:
+        """Seconds that one page may take."""
+        return self._settings.timeout
+
+    def now(self) -> Seconds:
+        """The driver's clock."""
+        return self._now()
+
+    def submit(self, make: Callable[[Seconds, int], Event]) -> None:
+        """Hand an event to the driver; what it does with it counts as scraping."""
+        with self.budget:
+            self._submit(make)
+
+    @property
+    def stretched(self) -> Seconds | None:
+        """The interval when it is longer than configured."""
+        interval = self.interval
+        return interval if interval > self._settings.interval else None
+
+
+class _PodWatcher:
+    """Asks one pod for its metrics and, now and then, for its models."""
+
+    unseen: Seconds = 100e-6
+
+    def __init__(self, pod: Pod, settings: ScrapeSettings, *, scraper: Scraper) -> None:
+        self._pod = pod
+        self._every = settings.models_every
+        self._scraper = scraper
+        self._dialect = DIALECTS[pod.engine]
+        self._client = PageClient(pod.address, timeout=settings.timeout, meter=scraper.budget)
+        self._process_start: Seconds | None = None
+        self.models_due: Seconds = 0.0
+        """On the event loop's clock."""
+
+    async def scrape(self) -> None:
+        """Ask once; a report or a silence is submitted."""
+        scraper, name = self._scraper, self._pod.name
+        try:
+            sent, report = await self._ask()
+        except PageError as error:
+            self._silent(error.why, str(error))
+        except ExpositionError as error:
+            self._silent(SilentWhy.GARBAGE, str(error))
+        except Exception as error:
+            # Whatever a page does to a parser, the other pods are watched on.
+            log.exception("pod %s: its metrics broke the parser", name)
+            self._silent(SilentWhy.GARBAGE, f"{type(error).__name__}: {error}")
+        else:
+            every = scraper.stretched
+            scraper.submit(lambda t, i: PodReported(t=t, id=i, pod=name, report=report, since=sent, every=every))
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._client.close()
+
+    async def _ask(self) -> tuple[Seconds, PodReport]:
+        models = await self._models() if self._models_are_due() else None
+        sent = self._scraper.now()
+        page = await self._client.get(self._dialect.metrics_path)
+        with self._scraper.budget:
+            report = self._dialect.parse(page)
+        if self._process_start not in (None, report.process_start) and models is None:
+            models = await self._models()  # a new process knows only the adapters it was started with
+        self._process_start = report.process_start
+        if models is not None:
+            report = msgspec.structs.replace(report, registered=models.registered, base_models=models.base_models)
+        return sent, report
+
+    def _models_are_due(self) -> bool:
+        return asyncio.get_running_loop().time() >= self.models_due
+
+    async def _models(self) -> models_list.ModelsList | None:
+        """The pod's list of models; None: it has none that we understand. A pod that is not there raises."""
+        path = self._dialect.models_path
+        if path is None:
+            self.models_due = float("inf")
+            return None
+        try:
+            body = await self._client.get(path)
+            with self._scraper.budget:
+                found = models_list.parse(body)
+        except models_list.ModelsListError as error:
+            log.debug("pod %s: %s: %s", self._pod.name, path, error)
+            found = None
+        except PageError as error:
+            if error.why in (SilentWhy.REFUSED, SilentWhy.TIMEOUT):
+                raise
+            log.debug("pod %s: %s: %s", self._pod.name, path, error)
+            found = None
+        self.models_due = asyncio.get_running_loop().time() + self._every
+        return found
+
+    def _silent(self, why: SilentWhy, detail: str) -> None:
+        name = self._pod.name
+        self._scraper.submit(lambda t, i: PodSilent(t=t, id=i, pod=name, why=why, detail=detail))
+
+
+class _GpuWatcher:
+    """Asks a DCGM exporter for one pod's GPU utilisation. The URL may need DNS or TLS: hence the full client."""
+
+    unseen: Seconds = 500e-6
+
+    def __init__(self, pod: PodName, url: str, *, session: aiohttp.ClientSession, scraper: Scraper) -> None:
+        self._pod = pod
+        self._url = url
+        self._session = session
+        self._scraper = scraper
+        self._failing = False
+
+    async def scrape(self) -> None:
+        """Ask once; a figure is submitted. Failures are logged when they begin: the core has a stand-in."""
+        try:
+            page = await self._get()
+            with self._scraper.budget:
+                found = dcgm.parse(page, pod=self._pod)
+        except (PageError, ExpositionError, aiohttp.ClientError, OSError, TimeoutError) as error:
+            if not self._failing:
+                reason = str(error) or type(error).__name__
+                log.warning("pod %s: no GPU utilisation from %s: %s", self._pod, self._url, reason)
+            self._failing = True
+            return
+        self._failing = False
+        if found is not None:
+            self._scraper.submit(lambda t, i: GpuReported(t=t, id=i, pod=self._pod, utilization=found))
+
+    def close(self) -> None:
+        """Nothing is kept; the session is the scraper's."""
+
+    async def _get(self) -> bytes:
+        limit = aiohttp.ClientTimeout(total=self._scraper.timeout)
+        async with self._session.get(self._url, allow_redirects=False, timeout=limit) as response:
+            if response.status != 200:
+                raise PageError(SilentWhy.STATUS, f"status {response.status}")
+            chunks: list[bytes] = []
+            async for chunk in response.content.iter_any():
+                chunks.append(chunk)
+                if sum(map(len, chunks)) > MAX_BODY:
+                    raise PageError(SilentWhy.GARBAGE, f"the body has more than {MAX_BODY} bytes")
+            return b"".join(chunks)
+
+
+def _target(pod: Pod) -> tuple[object, ...]:
+    """What a watcher depends on; a pod whose labels change is watched on."""
+    return (pod.address, pod.engine, pod.dcgm_url)
