@@ -117,13 +117,19 @@ async def _serve(
 
 async def _follow(plan: UpPlan, path: Path, stack: Stack) -> None:
     """Keep Envoy's endpoints as the pods file has them; a file with errors changes nothing (the picker reports it)."""
-    seen: tuple[str, ...] = tuple(pod.address for pod in stack.pods)
+    known = tuple(pod.address for pod in stack.pods)
+    seen: tuple[int, ...] | None = None
     while True:
         await asyncio.sleep(_LOOK_AT_PODS_EVERY)
-        with contextlib.suppress(ValueError):
-            found = tuple(pod.address for pod in read_pods(path, plan.settings))
-            if found != seen:
-                seen = found
+        with contextlib.suppress(OSError, ValueError):
+            stat = await asyncio.to_thread(path.stat)
+            mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if mark == seen:
+                continue
+            seen = mark
+            found = tuple(pod.address for pod in await asyncio.to_thread(read_pods, path, plan.settings))
+            if found != known:
+                known = found
                 stack.set_endpoints(found)
 
 
