@@ -6,7 +6,7 @@ from typing import Any
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lorapick.model.reasons import Reason
 from lorapick.testing import extproc as gateway
@@ -17,7 +17,9 @@ from lorapick.wire.extproc.session import Session, SessionOptions
 NAMES = st.text(min_size=1, max_size=12)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.just("model") | st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 MODES = st.sampled_from([gateway.BUFFERED, gateway.FULL_DUPLEX, gateway.STREAMED, gateway.NO_BODY])
@@ -129,6 +131,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.ended = 0
         self.finished = False
         self.over = False
+        self.withdrawn = False
 
     def take(self, commands: list[Any]) -> None:
         for command in commands:
@@ -138,10 +141,26 @@ class AnyOrder(RuleBasedStateMachine):
                 self.deciding = True
             elif isinstance(command, Withdraw):
                 assert self.deciding
+                self.withdrawn = True
             elif isinstance(command, Ended):
                 self.ended += 1
             elif isinstance(command, Finish):
                 self.finished = True
+            answered = isinstance(command, Send) and command.message.WhichOneof("response").startswith("response")
+            # Nobody waits for a decision any more: the picker must hear of it.
+            assert self.withdrawn or not self.deciding or not (answered or self.finished)
+
+    @initialize(stage=st.integers(0, 4), mode=st.sampled_from([gateway.BUFFERED, gateway.FULL_DUPLEX]), back=MODES)
+    def begin(self, stage: int, mode: int, back: int) -> None:
+        """Chance alone would seldom come as far as a dispatched request."""
+        steps = [
+            lambda: self.request_headers("/v1/completions", "POST", False, (mode, back)),
+            lambda: self.request_body(b'{"model":"a"}', True),
+            lambda: self.decided("yes"),
+            lambda: self.response_headers(200, "text/event-stream", False),
+        ]
+        for step in steps[:stage]:
+            step()
 
     @rule(
         path=st.sampled_from(["/v1/completions", "/v1/models", "/health", ""]),
@@ -211,5 +230,5 @@ class AnyOrder(RuleBasedStateMachine):
         self.one_end_for_each_dispatch()
 
 
-AnyOrder.TestCase.settings = settings(max_examples=200, stateful_step_count=12)
+AnyOrder.TestCase.settings = settings(max_examples=250, stateful_step_count=8)
 TestAnyOrder = AnyOrder.TestCase
