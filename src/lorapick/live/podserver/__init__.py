@@ -5,9 +5,10 @@ Made for demonstrations and tests: `serving(options)` runs one in this process, 
 
 from lorapick.live.podserver.app import build_app
 from lorapick.live.podserver.options import OptionsError, PodServerOptions, numbered_adapters, read_adapters
-from lorapick.live.podserver.serve import PortInUseError, Served, serve, serving
+from lorapick.live.podserver.serve import CannotListenError, PortInUseError, Served, serve, serving
 
 __all__ = [
+    "CannotListenError",
     "OptionsError",
     "PodServerOptions",
     "PortInUseError",

@@ -19,14 +19,12 @@ from lorapick.live.podserver.options import PodServerOptions
 _BACKLOG = 2048
 
 
-class PortInUseError(OSError):
-    """Another process listens there."""
+class CannotListenError(OSError):
+    """The address cannot be listened on; the message says which and what to do."""
 
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__(
-            errno.EADDRINUSE, f"port {port} on {host} is in use: stop what listens there, or choose another with --port"
-        )
-        self.port = port
+
+class PortInUseError(CannotListenError):
+    """Another process listens there."""
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -72,13 +70,15 @@ async def serve(
     `ready` is called once, when connections are accepted.
 
     Raises:
+        BadPodConfig: the configuration describes no pod.
         PortInUseError: another process listens on the port.
-        OSError: the host is not an address of this machine.
+        CannotListenError: the host is not an address of this machine.
     """
+    app = build_app(options)
     listener = _bind(options.host, options.port)
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(
-        build_app(options),
+        app,
         http="httptools",
         lifespan="on",
         access_log=False,
@@ -135,7 +135,9 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortInUseError(host, port) from None
-        raise
+            remedy = "stop what listens there, or choose another with --port"
+            raise PortInUseError(f"port {port} on {host} is in use: {remedy}") from None
+        remedy = "give an address of this machine, and a port that this user may have"
+        raise CannotListenError(f"cannot listen on {host}:{port}: {error.strerror}; {remedy}") from None
     listener.setblocking(False)
     return listener

@@ -1,0 +1,61 @@
+"""Flags of `lorapick pod`: bad ones end with exit code 2, the value and what would be right."""
+
+import socket
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from lorapick.cli import pod
+
+
+def run(*flags: str) -> Result:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    pod.register(app)
+    return CliRunner().invoke(app, ["pod", "--port", "0", *flags])
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts"),
+    [
+        (["--max-loras", "8", "--max-cpu-loras", "4"], ["max_cpu_loras is 4", "max_loras 8"]),
+        (["--speed", "0"], ["speed is 0.0", "above 0"]),
+        (["--adapters", "/no/such/file"], ["--adapters /no/such/file", "give a count"]),
+        (["--catalogue", "-5"], ["-5 adapters", "0 to 100000"]),
+        (["--load-failure-share", "2"], ["load_failure_share"]),
+        (["--mode", "magic"], ["magic", "drain"]),
+        (["--host", "192.0.2.1"], ["192.0.2.1"]),
+        (["--port", "70000"], ["port is 70000"]),
+    ],
+)
+def test_bad_input_exits_2_and_says_what_would_be_right(flags: list[str], parts: list[str]) -> None:
+    ended = run(*flags)
+    assert ended.exit_code == 2 and ended.stdout == ""
+    for part in parts:
+        assert part in ended.stderr
+
+
+def test_a_bad_adapters_file_is_named_with_its_flag(tmp_path: Path) -> None:
+    listed = tmp_path / "adapters.yaml"
+    listed.write_text("- {name: code, colour: red}")
+    ended = run("--adapters", str(listed))
+    assert ended.exit_code == 2
+    assert f"--adapters {listed}" in ended.stderr and "colour" in ended.stderr
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = run("--port", str(port))
+    assert ended.exit_code == 2
+    assert f"port {port} on 127.0.0.1 is in use" in ended.stderr and "--port" in ended.stderr
+
+
+def test_help_names_every_switch() -> None:
+    shown = run("--help").stdout
+    for flag in ("--adapters", "--speed", "--mode", "--report-loaded", "--metrics-hang", "--no-runtime-lora"):
+        assert flag in shown
