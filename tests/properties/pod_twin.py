@@ -94,7 +94,7 @@ class PodTwin:
         self.gpu, self.host = [], []
         self.running, self.waiting, self.joiners, self.arrival_order = [], [], [], []
         self.cache = []
-        self.departures, self.names_in_flight = 0, []
+        self.departures = 0
         self.orders, self.to_load, self.protected = [], [], []
         self.activity = None
         self.idle_since = now
@@ -136,8 +136,6 @@ class PodTwin:
         work.waited = isinstance(self.activity, Load) and self.activity.weights is weights
         self.waiting.append(work)
         self.arrival_order.append(work)
-        if weights is not None and weights.name not in self.names_in_flight:
-            self.names_in_flight.append(weights.name)
         self.wake(now)
         return True
 
@@ -223,8 +221,6 @@ class PodTwin:
         work.gone = True
         self.departures += 1
         work.gone_at = self.departures
-        left = {work.weights.name for work in self.in_flight() if work.weights is not None}
-        self.names_in_flight = [name for name in self.names_in_flight if name in left]
 
     # ---- steps ----
 
@@ -497,6 +493,10 @@ class PodTwin:
             time[key] += seconds
         crowded = len(active) >= self.config.limits.max_loras
         kept_out = [work for work in self.waiting if work.weights is not None and work.weights not in active]
+        names = []
+        for work in self.in_flight():
+            if work.weights is not None and work.weights.name not in names:
+                names.append(work.weights.name)
         return PodStats(
             running=len(self.running),
             waiting=len(self.waiting),
@@ -505,7 +505,7 @@ class PodTwin:
             on_gpu=tuple(weights.name for weights in self.gpu),
             on_cpu=tuple(weights.name for weights in self.host),
             loading=tuple(w.name for w in self.pending()[len(self.orders) :]),
-            in_flight=tuple(self.names_in_flight),
+            in_flight=tuple(names),
             time=TimeSpent(**time),
             **self.count,
         )

@@ -43,16 +43,17 @@ class Job:
         """Ids of the prompt's full blocks, salted by the adapter."""
         self.out: Tokens = 0
         """Output tokens that existed when it last waited."""
-        self.cached: Tokens = 0
+        self.cached: Tokens
         """Prompt tokens found in the prefix cache when it first joined."""
-        self.reused: Tokens = 0
+        self.reused: Tokens
         """Tokens found in the prefix cache when it last joined."""
         self.started = False
         self.waited = False
         """It was in the queue while a load of its adapter began or went on."""
         self.loads_seen = 0
         self.aborted = False
-        self.offset = 0
+        self.offset: int
+        """Steps that the pod had made when it joined, minus the tokens it had then."""
         self.order = 0
         """Rank of joining; 0: not in the batch."""
 
@@ -121,13 +122,13 @@ class Batch:
 
 
 class Span:
-    """Equal steps after a prefill: the i-th step ends at `origin + i·step`; the last is the `count`-th."""
+    """Equal steps after a prefill from `start` to `origin`: the i-th step ends at `origin + i·step`; `count` in all."""
 
     __slots__ = ("count", "origin", "start", "step")
 
-    def __init__(self, start: Seconds, *, prefill: Seconds, step: Seconds, count: int) -> None:
+    def __init__(self, start: Seconds, origin: Seconds, step: Seconds, count: int) -> None:
         self.start = start
-        self.origin = start + prefill
+        self.origin = origin
         self.step = step
         self.count = count
 
@@ -157,6 +158,6 @@ class Span:
         self.count = min(self.count, self.done(now) + 1)
 
 
-def step_seconds(costs: StepCosts, *, requests: int, adapters: int) -> Seconds:
+def step_seconds(costs: StepCosts, requests: int, adapters: int) -> Seconds:
     """Length of one decode step."""
     return costs.a + costs.b * requests + costs.c * adapters + costs.d * requests * adapters

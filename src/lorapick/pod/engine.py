@@ -102,11 +102,8 @@ class PodEngine:
         else:
             salt = adapter.salt
             job = Job(request, adapter, [salt ^ block for block in keys])
-            adapter.waiting += 1
             # One less while it loads: this request, too, waits for that load.
             job.loads_seen = adapter.loads - adapter.loading
-            name = adapter.name
-            machine.in_flight[name] = machine.in_flight.get(name, 0) + 1
         machine.jobs[job.id] = job
         machine.waiting.append(job)
         machine.wake(now, urgent=machine.is_urgent(job))
@@ -144,9 +141,7 @@ class PodEngine:
         job = machine.jobs.get(request_id)
         if job is None:
             return
-        machine.forget(job)
-        if not job.order or job in machine.joiners:
-            self._stop_waiting(job)
+        del machine.jobs[request_id]
         if job.order:
             job.aborted = True
             machine.aborted.append(job)
@@ -154,10 +149,6 @@ class PodEngine:
             machine.waiting.remove(job)
             machine.reopen()
         machine.wake(now)
-
-    def _stop_waiting(self, job: Job) -> None:
-        if job.adapter is not None:
-            job.adapter.waiting -= 1
 
     def load(self, adapter: AdapterSpec | AdapterName, now: Seconds) -> None:
         """Queue an activation; ends with SwapEnded or SwapFailed. No event when it already holds a slot.
@@ -214,6 +205,8 @@ class PodEngine:
         """Everything that happened up to `now` and was not yet handed out, in time order. Raises ClockWentBack."""
         self._run(now)
         machine = self._machine
+        if not machine.events:
+            return []
         events = machine.events.copy()
         machine.events.clear()
         machine.ended.clear()

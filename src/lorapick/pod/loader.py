@@ -5,6 +5,7 @@ Not here: when an operation begins and what the batch does meanwhile (`machine`)
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
@@ -14,6 +15,8 @@ from lorapick.pod.swaps import Load
 from lorapick.pod.values import AdapterEvicted, PodConfig, PodEvent, SwapEnded, SwapFailed, SwapStarted
 
 LOAD_FAILED = "the adapter's weights could not be loaded"
+
+IsWaitedFor: TypeAlias = Callable[[AdapterCopy], bool]
 
 
 class Loader:
@@ -57,7 +60,9 @@ class Loader:
         del self.orders[: len(taken)]
         return taken
 
-    def begin(self, adapters: Sequence[AdapterCopy], t: Seconds, *, drained: Seconds = 0.0) -> Load:
+    def begin(
+        self, adapters: Sequence[AdapterCopy], t: Seconds, *, waited: IsWaitedFor, drained: Seconds = 0.0
+    ) -> Load:
         """Begin an operation; `drained` is the length of the drain before it.
 
         Adapters that hold a slot are not loaded, but kept. Returns the first load.
@@ -66,19 +71,19 @@ class Loader:
         for adapter in adapters:
             adapter.wanted = True
         self.queue = [adapter for adapter in adapters if not adapter.on_gpu]
-        return self.begin_load(t, drained=drained)
+        return self.begin_load(t, waited=waited, drained=drained)
 
-    def begin_load(self, t: Seconds, *, drained: Seconds = 0.0) -> Load:
+    def begin_load(self, t: Seconds, *, waited: IsWaitedFor, drained: Seconds = 0.0) -> Load:
         """Begin the operation's next load."""
         adapter = self.queue.pop(0)
-        tier_from, waited = adapter.tier, adapter.waiting > 0
+        tier_from = adapter.tier
         victim, demoted = self.levels.reserve(adapter)
-        load = Load(adapter, tier_from, start=t, waited=waited)
+        load = Load(adapter, tier_from, start=t, waited=waited(adapter))
         load.drain = drained
         load.plan(self._config.swap, victim=victim, fails=self._fails())
         adapter.loads += 1
         self.load = load
-        self._events.append(SwapStarted(t=t, adapter=adapter.name, tier_from=tier_from, waited=waited))
+        self._events.append(SwapStarted(t=t, adapter=adapter.name, tier_from=tier_from, waited=load.waited))
         if victim is not None:
             self._ledger.evictions += 1
             self._events.append(AdapterEvicted(t=t, adapter=victim.name, tier=Tier.CPU))

@@ -29,7 +29,6 @@ class AdapterCopy:
         "seats",
         "spec",
         "unnamed",
-        "waiting",
         "wanted",
     )
 
@@ -40,8 +39,6 @@ class AdapterCopy:
         """Keeps the KV blocks of different adapters apart."""
         self.seats = 0
         """Requests of it in the batch."""
-        self.waiting = 0
-        """Requests of it that are in flight and not in the batch, or joined and not yet started."""
         self.loads = 0
         """Loads begun; a request that saw this number change has waited for one."""
         self.on_gpu = False

@@ -18,9 +18,10 @@ the adapters of the queue's first requests are loaded one after another, as many
 
 from collections.abc import Callable
 from enum import Enum
+from itertools import chain
 from math import inf
 
-from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
+from lorapick.model.units import RequestId, Seconds, Tokens
 from lorapick.pod.batch import Batch, Job, Span, step_seconds
 from lorapick.pod.kv import KvPool
 from lorapick.pod.ledger import Ledger
@@ -50,6 +51,8 @@ class Machine:
 
     def __init__(self, config: PodConfig, now: Seconds, draw: Callable[[], float] | None) -> None:
         self.config = config
+        self.seats = config.limits.max_num_seqs
+        self.slots = config.limits.max_loras
         self.draining_mode = config.mode is SwapMode.DRAIN
         self.batch = Batch()
         self.kv = KvPool(config.kv_blocks, config.block_size)
@@ -61,7 +64,6 @@ class Machine:
 
         self.jobs: dict[RequestId, Job] = {}
         """In flight, and not aborted."""
-        self.in_flight: dict[AdapterName, int] = {}
         self.waiting: list[Job] = []
         self.ended: dict[RequestId, Tokens] = {}
         """Output of requests whose end is among `events`."""
@@ -70,7 +72,7 @@ class Machine:
         self.since = now
         """Begin of the idle phase."""
         self.due: Seconds = inf
-        self.span = Span(now, prefill=0.0, step=1.0, count=0)
+        self.span = Span(now, now, 1.0, 0)
         self.joiners: list[Job] = []
         """Joined the batch at this scheduling; their prefill has not begun."""
         self.firsts: list[Job] = []
@@ -113,18 +115,9 @@ class Machine:
         adapter = job.adapter
         if self.blocked or self.draining_mode:
             return not self.blocked  # it joins, or the drain for it begins
-        if len(self.batch.running) >= self.config.limits.max_num_seqs:
+        if len(self.batch.running) >= self.seats:
             return False
-        return adapter is None or adapter.seats > 0 or self.batch.active < self.config.limits.max_loras
-
-    def forget(self, job: Job) -> None:
-        """The request is no longer in flight."""
-        del self.jobs[job.id]
-        if job.adapter is not None:
-            name = job.adapter.name
-            self.in_flight[name] -= 1
-            if not self.in_flight[name]:
-                del self.in_flight[name]
+        return adapter is None or adapter.seats > 0 or self.batch.active < self.slots
 
     def reopen(self) -> None:
         """Somebody left: everybody who waits is to be looked at again."""
@@ -142,7 +135,10 @@ class Machine:
     def _end_span(self, t: Seconds) -> None:
         span, batch, ledger = self.span, self.batch, self.ledger
         ledger.prefill += span.origin - span.start
-        ledger.charge_steps(t - span.origin, self.empty_share())
+        if self.drain_since is None:
+            ledger.decode += t - span.origin
+        else:
+            ledger.charge_steps(t - span.origin, self.empty_share())
         ledger.output_tokens += span.count * len(batch.running) - len(self.aborted)
         batch.steps += span.count
         if batch.ends_now():
@@ -150,7 +146,7 @@ class Machine:
         self._drop_aborted()
         while (job := batch.next_ended()) is not None:
             self._leave(job)
-            self.forget(job)
+            del self.jobs[job.id]
             self.ended[job.id] = job.out
             ledger.finished += 1
             self.events.append(
@@ -184,8 +180,7 @@ class Machine:
             self._admit()
         if self.draining_mode and self._drain(t):
             return
-        absent = self._absent_of_joiners()
-        if absent:
+        if self.joiners and (absent := self._absent_of_joiners()):
             self._begin_operation(absent, t)
         elif self.batch.running:
             self._begin_span(t)
@@ -222,8 +217,6 @@ class Machine:
             job = batch.youngest()
             self._leave(job)
             self.waiting.insert(0, job)
-            if job.adapter is not None:
-                job.adapter.waiting += 1
             self.ledger.preemptions += 1
             preempted = True
         return preempted
@@ -237,7 +230,7 @@ class Machine:
             if self.draining_mode:
                 if not job.started and (self.loader.orders or (adapter is not None and not adapter.on_gpu)):
                     break
-            elif adapter is not None and not adapter.seats and self.batch.active >= self.config.limits.max_loras:
+            elif adapter is not None and not adapter.seats and self.batch.active >= self.slots:
                 index += 1
                 continue
             if not self._seat(job):
@@ -250,7 +243,7 @@ class Machine:
     def _seat(self, job: Job) -> bool:
         """Let a request join if there is a seat and memory for it."""
         batch, kv = self.batch, self.kv
-        if len(batch.running) >= self.config.limits.max_num_seqs:
+        if len(batch.running) >= self.seats:
             return False
         shared, hits = kv.find(job.keys, batch.steps)
         tokens = job.prompt + job.out
@@ -283,23 +276,21 @@ class Machine:
                 self._start(job, t)
         self.joiners = []
         count = 1 if self._is_overdue() else self.kv.lasts(batch.steps, batch.steps_to_end())
-        step = step_seconds(config.step, requests=len(batch.running), adapters=batch.active)
-        self.span = span = Span(t, prefill=tokens * config.prefill_per_token, step=step, count=count)
+        step = step_seconds(config.step, len(batch.running), batch.active)
+        self.span = Span(t, t + tokens * config.prefill_per_token, step, count)
         self.phase = Phase.STEPPING
-        self.due = span.at(1) if self.firsts else span.end
+        self.due = self.span.at(1 if self.firsts else count)
 
     def _is_overdue(self) -> bool:
         """Whether the next scheduling has something to do already: somebody left, or came during a load."""
         if self.aborted or (not self.blocked and len(self.waiting) > self.scanned):
             return True
-        return bool(self.loader.orders) and not self.draining_mode and self.batch.active < self.config.limits.max_loras
+        return bool(self.loader.orders) and not self.draining_mode and self.batch.active < self.slots
 
     def _start(self, job: Job, t: Seconds) -> None:
         adapter = job.adapter
-        if adapter is not None:
-            adapter.waiting -= 1
-            if adapter.loads != job.loads_seen:
-                job.waited = True
+        if adapter is not None and adapter.loads != job.loads_seen:
+            job.waited = True
         if job.started:
             return
         job.started = True
@@ -320,7 +311,7 @@ class Machine:
         """Inline: begin the explicit loads for which a slot is free or idle. True: an operation began."""
         if self.draining_mode:
             return False
-        orders = self.loader.take_orders(self.config.limits.max_loras - self.batch.active)
+        orders = self.loader.take_orders(self.slots - self.batch.active)
         if orders:
             self._begin_operation(orders, t)
         return bool(orders)
@@ -345,7 +336,7 @@ class Machine:
 
     def _first_wanted(self) -> list[AdapterCopy]:
         """Take the adapters of one drained operation: those ordered, then the queue's, up to the slots."""
-        slots = self.config.limits.max_loras
+        slots = self.slots
         wanted = self.loader.take_orders(slots)
         for job in self.waiting:
             if len(wanted) >= slots:
@@ -358,14 +349,18 @@ class Machine:
         drained = 0.0 if self.drain_since is None else t - self.drain_since
         self.drain_since = None
         self.phase = Phase.LOADING
-        self.due = self.loader.begin(adapters, t, drained=drained).end
+        self.due = self.loader.begin(adapters, t, waited=self._is_waited_for, drained=drained).end
+
+    def _is_waited_for(self, adapter: AdapterCopy) -> bool:
+        """Whether a request waits for an adapter."""
+        return any(job.adapter is adapter and not job.aborted for job in chain(self.joiners, self.waiting))
 
     def _end_load(self, t: Seconds) -> None:
         load = self.loader.end_load(t)
         if load.fails:
             self._fail_waiters(load.adapter, t)
         if self.loader.queue:
-            self.due = self.loader.begin_load(t).end
+            self.due = self.loader.begin_load(t, waited=self._is_waited_for).end
             return
         self.loader.end()
         # Inline loads are part of a step that has been scheduled: it goes on with whoever of its joiners is left.
@@ -388,8 +383,7 @@ class Machine:
         for job in joined + queued:
             if job.aborted:
                 continue
-            adapter.waiting -= 1
-            self.forget(job)
+            del self.jobs[job.id]
             self.ended[job.id] = job.out
             self.events.append(RequestFailed(t=t, request_id=job.id, why=LOAD_FAILED))
         self.reopen()

@@ -191,7 +191,7 @@ class PodStats(msgspec.Struct, frozen=True, kw_only=True):
     """Host-memory level, those on the GPU included, least recently used first."""
     loading: tuple[AdapterName, ...]
     in_flight: tuple[AdapterName, ...]
-    """Adapters with requests in flight, waiting or running, in first-request order (vLLM's `lora_requests_info`)."""
+    """Adapters with requests in flight, waiting or running, oldest first (vLLM's `lora_requests_info`)."""
     swaps: int
     loads: int
     load_failures: int

@@ -5,7 +5,7 @@ In: a machine that has run up to `now`. Out: values. Not here: changes of any ki
 
 from math import inf, isclose
 
-from lorapick.model.units import Ratio, Seconds
+from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.ledger import Ledger
 from lorapick.pod.lru import AdapterCopy
 from lorapick.pod.machine import Machine, Phase
@@ -23,7 +23,7 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
         on_gpu=tuple(adapter.name for adapter in levels.gpu),
         on_cpu=tuple(adapter.name for adapter in levels.host),
         loading=tuple(adapter.name for adapter in _loading(machine)),
-        in_flight=tuple(machine.in_flight),
+        in_flight=_in_flight(machine),
         swaps=ledger.swaps,
         loads=ledger.loads,
         load_failures=ledger.load_failures,
@@ -38,6 +38,10 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
         misses=ledger.misses,
         time=_time(machine, now),
     )
+
+
+def _in_flight(machine: Machine) -> tuple[AdapterName, ...]:
+    return tuple(dict.fromkeys(job.adapter.name for job in machine.jobs.values() if job.adapter is not None))
 
 
 def _loading(machine: Machine) -> list[AdapterCopy]:
@@ -136,13 +140,5 @@ def _check_memory(machine: Machine, now: Seconds) -> None:
 def _check_queue(machine: Machine) -> None:
     present = {job.id for job in [*machine.batch.running, *machine.waiting] if not job.aborted}
     assert present == machine.jobs.keys(), f"in flight {sorted(machine.jobs)}, in the pod {sorted(present)}"
-    names = [job.adapter.name for job in machine.jobs.values() if job.adapter is not None]
-    counts = {name: names.count(name) for name in names}
-    assert counts == machine.in_flight, f"{counts} in flight, {machine.in_flight} counted"
     busy = bool(machine.batch.running or machine.waiting or machine.loader.orders)
     assert not busy or machine.due < inf, "there is work and nothing will ever happen"
-    for job in machine.waiting:
-        if job.adapter is not None:
-            starting = [other for other in machine.joiners if not other.aborted]
-            waiting = sum(other.adapter is job.adapter for other in [*machine.waiting, *starting])
-            assert job.adapter.waiting == waiting, f"{job.adapter.name}: {job.adapter.waiting} wait, not {waiting}"
