@@ -12,17 +12,78 @@ All running requests grow by one token per step, so usage after any number of st
 c = P + n - steps at joining, Σ ceil((c + steps)/size) needs only Σc and how many c there are per residue.
 """
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from operator import mul
 
 from lorapick.model.units import Tokens
 
 
+class FreeBlocks:
+    """Cached blocks that nobody holds, in the order in which they will be evicted.
+
+    Kept by the request that freed them, so that most of the work is done for many blocks at once.
+    """
+
+    __slots__ = ("_groups", "_where")
+
+    def __init__(self) -> None:
+        self._groups: deque[list[int]] = deque()
+        """Blocks freed together, in prompt order; the first group's last block goes first. May be empty."""
+        self._where: dict[int, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._where
+
+    def __iter__(self) -> Iterator[int]:
+        for group in self._groups:
+            yield from reversed(group)
+
+    def add(self, keys: Sequence[int]) -> None:
+        """A request freed these."""
+        group = list(keys)
+        self._groups.append(group)
+        self._where.update(dict.fromkeys(group, group))
+
+    def take(self, keys: Sequence[int]) -> None:
+        """A request holds these again."""
+        for key in keys:
+            self._where.pop(key).remove(key)  # among the first of its group: a hit is the begin of a prompt
+
+    def evict(self, count: int) -> None:
+        """Forget the next `count`."""
+        groups, forget = self._groups, self._where.pop
+        while count > 0 and groups:
+            group = groups[0]
+            leaving = group[-count:]
+            for key in leaving:
+                forget(key, None)
+            count -= len(leaving)
+            if len(leaving) == len(group):
+                groups.popleft()
+            else:
+                del group[-len(leaving) :]
+
+
 class KvPool:
     """Blocks of one pod. `steps` is the batch's step counter throughout; `keys` are block ids salted per adapter."""
 
-    __slots__ = ("_hashed", "_padding", "_residues", "_seats", "_sum", "blocks", "extra", "held", "idle", "size")
+    __slots__ = (
+        "_calm",
+        "_hashed",
+        "_padding",
+        "_residues",
+        "_seats",
+        "_sum",
+        "blocks",
+        "extra",
+        "held",
+        "idle",
+        "size",
+    )
 
     def __init__(self, blocks: int, size: Tokens) -> None:
         self.blocks = blocks
@@ -31,11 +92,12 @@ class KvPool:
         """Blocks with ids that running requests hold."""
         self.extra: dict[int, int] = {}
         """Those held by more than one request, and by how many more."""
-        self.idle: OrderedDict[int, None] = OrderedDict()  # a dict is slow to pop from the front
-        """Cached blocks that nobody holds, least recently freed first."""
+        self.idle = FreeBlocks()
         self._seats = 0
         self._sum = 0
         self._hashed = 0
+        self._calm = -1
+        """Known to `fit` up to this many steps."""
         self._residues = [0] * size
         self._padding = [-x % size for x in range(2 * size)]
 
@@ -52,7 +114,17 @@ class KvPool:
 
     def fits(self, steps: int) -> bool:
         """Whether the running requests can make the step after `steps`."""
-        return self.at_most(steps) <= self.blocks or self.used(steps) <= self.blocks
+        if steps <= self._calm:
+            return True
+        self._calm = self._calm_until()
+        return steps <= self._calm or self.used(steps) <= self.blocks
+
+    def _calm_until(self) -> int:
+        """A number of steps up to which `at_most` is within memory; stays right when somebody leaves."""
+        if not self._seats:
+            return -1
+        room = self.blocks - len(self.held) - self._seats + self._hashed
+        return (room * self.size - self._sum) // self._seats
 
     def lasts(self, steps: int, most: int) -> int:
         """How many steps, up to `most`, the running requests can make from `steps` on."""
@@ -66,6 +138,8 @@ class KvPool:
 
     def find(self, keys: Sequence[int], steps: int) -> tuple[int, int]:
         """Leading blocks that running requests hold, and leading blocks that are held or cached."""
+        if not keys:
+            return 0, 0
         self.trim(steps)
         held, idle = self.held, self.idle
         shared = 0
@@ -87,32 +161,36 @@ class KvPool:
 
     def join(self, keys: Sequence[int], *, shared: int, hits: int, start: int) -> None:
         """Hold a request's blocks, as `find` saw them; `start` is its tokens minus the step counter."""
-        extra, idle = self.extra, self.idle
-        for key in keys[:shared]:
-            extra[key] = extra.get(key, 0) + 1
-        for key in keys[shared:hits]:
-            del idle[key]
-        self.held.update(keys[shared:])
+        if keys:
+            extra = self.extra
+            for key in keys[:shared]:
+                extra[key] = extra.get(key, 0) + 1
+            self.idle.take(keys[shared:hits])
+            self.held.update(keys[shared:])
         self._count(1, len(keys), start)
+        self._calm = -1
 
     def leave(self, keys: Sequence[int], start: int) -> None:
         """Let go of a request's blocks; those with ids stay cached, the end of the prompt first to be evicted."""
-        extra, hashed = self.extra, len(keys)
-        if extra and not extra.keys().isdisjoint(keys):
-            keys = self._stop_sharing(keys)
-        self.held.difference_update(keys)
-        self.idle.update(dict.fromkeys(reversed(keys)))
-        self._count(-1, -hashed, -start)
+        self._count(-1, -len(keys), -start)
+        if keys:
+            own = self._stop_sharing(keys) if self.extra else keys
+            self.held.difference_update(own)
+            self.idle.add(own)
 
-    def _stop_sharing(self, keys: Sequence[int]) -> list[int]:
+    def _stop_sharing(self, keys: Sequence[int]) -> Sequence[int]:
         """Give back what others still hold; the rest is returned."""
-        extra, own = self.extra, []
+        extra, shared = self.extra, 0
         for key in keys:
             others = extra.pop(key, 0)
+            if not others:
+                break
             if others > 1:
                 extra[key] = others - 1
-            elif not others:
-                own.append(key)
+            shared += 1
+        own = keys[shared:]
+        if extra and not extra.keys().isdisjoint(own):  # only ids that are not chained
+            return [*own[:1], *self._stop_sharing(own[1:])]
         return own
 
     def _count(self, seats: int, hashed: int, start: int) -> None:
@@ -129,6 +207,4 @@ class KvPool:
         idle = self.idle
         if not idle or self.at_most(steps) + len(idle) <= self.blocks:
             return
-        excess = self.used(steps) + len(idle) - self.blocks
-        for _ in range(min(excess, len(idle))):
-            idle.popitem(last=False)
+        self.idle.evict(self.used(steps) + len(idle) - self.blocks)
