@@ -126,7 +126,7 @@ class Span:
 
     __slots__ = ("count", "origin", "start", "step")
 
-    def __init__(self, start: Seconds, origin: Seconds, step: Seconds, count: int) -> None:
+    def __init__(self, start: Seconds, *, origin: Seconds, step: Seconds, count: int) -> None:
         self.start = start
         self.origin = origin
         self.step = step
@@ -158,6 +158,6 @@ class Span:
         self.count = min(self.count, self.done(now) + 1)
 
 
-def step_seconds(costs: StepCosts, requests: int, adapters: int) -> Seconds:
+def step_seconds(costs: StepCosts, *, requests: int, adapters: int) -> Seconds:
     """Length of one decode step."""
     return costs.a + costs.b * requests + costs.c * adapters + costs.d * requests * adapters

@@ -72,7 +72,7 @@ class Machine:
         self.since = now
         """Begin of the idle phase."""
         self.due: Seconds = inf
-        self.span = Span(now, now, 1.0, 0)
+        self.span = Span(now, origin=now, step=1.0, count=0)
         self.joiners: list[Job] = []
         """Joined the batch at this scheduling; their prefill has not begun."""
         self.firsts: list[Job] = []
@@ -276,8 +276,8 @@ class Machine:
                 self._start(job, t)
         self.joiners = []
         count = 1 if self._is_overdue() else self.kv.lasts(batch.steps, batch.steps_to_end())
-        step = step_seconds(config.step, len(batch.running), batch.active)
-        self.span = Span(t, t + tokens * config.prefill_per_token, step, count)
+        step = step_seconds(config.step, requests=len(batch.running), adapters=batch.active)
+        self.span = Span(t, origin=t + tokens * config.prefill_per_token, step=step, count=count)
         self.phase = Phase.STEPPING
         self.due = self.span.at(1 if self.firsts else count)
 

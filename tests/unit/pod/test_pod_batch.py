@@ -10,8 +10,8 @@ from lorapick.pod.values import AdapterSpec, StepCosts
 
 def test_a_step_takes_what_the_refit_says():
     costs = StepCosts()
-    assert step_seconds(costs, 1, 0) == pytest.approx(13.892e-3)
-    assert step_seconds(costs, 32, 4) == pytest.approx((13.76 + 4.224 + 1.612 + 0.064) * 1e-3)
+    assert step_seconds(costs, requests=1, adapters=0) == pytest.approx(13.892e-3)
+    assert step_seconds(costs, requests=32, adapters=4) == pytest.approx((13.76 + 4.224 + 1.612 + 0.064) * 1e-3)
 
 
 def test_ends_come_in_order_of_joining_and_early_leavers_are_skipped():
@@ -45,7 +45,7 @@ def test_a_request_that_joins_again_goes_on_counting():
 
 
 def test_steps_done_agree_with_the_times_of_their_ends():
-    span = Span(0.1, 0.1, 0.1, 1000)
+    span = Span(0.1, origin=0.1, step=0.1, count=1000)
     for index in range(1, 1000):
         end = span.at(index)
         assert span.done(end) == index
@@ -53,9 +53,9 @@ def test_steps_done_agree_with_the_times_of_their_ends():
 
 
 def test_a_span_is_cut_after_the_step_that_runs():
-    span = Span(0.0, 1.0, 0.5, 9)
+    span = Span(0.0, origin=1.0, step=0.5, count=9)
     span.cut(0.2)
     assert (span.count, span.end) == (1, 1.5)
-    span = Span(0.0, 1.0, 0.5, 9)
+    span = Span(0.0, origin=1.0, step=0.5, count=9)
     span.cut(1.5)  # the first step has just ended
     assert (span.count, span.end) == (2, 2.0)
