@@ -49,9 +49,7 @@ def pod(
     max_model_len: Annotated[int, typer.Option(help="Most tokens of one sequence.")] = _DEFAULT.max_model_len,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = _DEFAULT.block_size,
     kv_blocks: Annotated[int, typer.Option(help="KV blocks in GPU memory.")] = _DEFAULT.kv_blocks,
-    mode: Annotated[SwapMode, typer.Option(help="drain: finish the batch before a swap; inline: as vLLM.")] = (
-        SwapMode.INLINE
-    ),
+    mode: Annotated[SwapMode, typer.Option(help="inline: as vLLM; drain: the batch ends first.")] = SwapMode.INLINE,
     load_failure_share: Annotated[float, typer.Option(help="Share of adapter loads that fail, 0 to 1.")] = 0.0,
     adapters: Annotated[
         str, typer.Option(help="Adapters registered at the start: how many, or a YAML or JSON file that lists them.")
@@ -77,12 +75,7 @@ def pod(
             port=port,
             base_model=base_model,
             config=PodConfig(
-                limits=PodLimits(
-                    max_loras=max_loras,
-                    max_cpu_loras=max_cpu_loras,
-                    max_lora_rank=max_lora_rank,
-                    max_num_seqs=max_num_seqs,
-                ),
+                limits=_limits(max_loras, max_cpu_loras, rank=max_lora_rank, requests=max_num_seqs),
                 mode=mode,
                 block_size=block_size,
                 kv_blocks=kv_blocks,
@@ -126,6 +119,10 @@ def _say_ready(options: PodServerOptions, served: Served, *, as_json: bool) -> N
     }
     text = f"{options.name} ready at {served.url}: {options.base_model} and {len(options.adapters)} adapters"
     print(json.dumps(facts) if as_json else text, flush=True)
+
+
+def _limits(slots: int, host: int, *, rank: int, requests: int) -> PodLimits:
+    return PodLimits(max_loras=slots, max_cpu_loras=host, max_lora_rank=rank, max_num_seqs=requests)
 
 
 def _adapters(value: str, flag: str) -> tuple[AdapterSpec, ...]:

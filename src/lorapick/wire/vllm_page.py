@@ -180,7 +180,7 @@ def _labels(facts: PageFacts) -> dict[str, str]:
     return {"engine": "0", "model_name": facts.model_name}
 
 
-def _gauge(facts: PageFacts, name: str, text: str, values: Mapping[str, float] | float, label: str = "") -> Metric:
+def _gauge(facts: PageFacts, name: str, *, text: str, values: Mapping[str, float] | float, label: str = "") -> Metric:
     """A gauge with vLLM's two labels, and one more when `values` is a mapping by that label's value."""
     family = GaugeMetricFamily(f"vllm:{name}", text)
     by_label = values if isinstance(values, Mapping) else {"": values}
@@ -192,7 +192,7 @@ def _gauge(facts: PageFacts, name: str, text: str, values: Mapping[str, float] |
     return family
 
 
-def _counter(facts: PageFacts, name: str, text: str, values: Mapping[str, float] | float, label: str = "") -> Metric:
+def _counter(facts: PageFacts, name: str, *, text: str, values: Mapping[str, float] | float, label: str = "") -> Metric:
     """A counter with vLLM's two labels, and one more when `values` is a mapping by that label's value."""
     family = CounterMetricFamily(f"vllm:{name}", text)
     by_label = values if isinstance(values, Mapping) else {"": values}
@@ -220,41 +220,51 @@ def _histogram(facts: PageFacts, name: str, text: str) -> Metric:
 
 def _queues(facts: PageFacts) -> Iterator[Metric]:
     stats = facts.stats
-    yield _gauge(facts, "num_requests_running", "Number of requests in model execution batches.", stats.running)
-    yield _gauge(facts, "num_requests_waiting", "Number of requests waiting to be processed.", stats.waiting)
+    yield _gauge(
+        facts, "num_requests_running", text="Number of requests in model execution batches.", values=stats.running
+    )
+    yield _gauge(
+        facts, "num_requests_waiting", text="Number of requests waiting to be processed.", values=stats.waiting
+    )
     reasons = {"capacity": stats.waiting - stats.deferred, "deferred": stats.deferred}
-    yield _gauge(facts, "num_requests_waiting_by_reason", _QUEUE_REASONS_HELP, reasons, "reason")
+    yield _gauge(facts, "num_requests_waiting_by_reason", text=_QUEUE_REASONS_HELP, values=reasons, label="reason")
     sleep = {"awake": 1, "weights_offloaded": 0, "discard_all": 0}
-    yield _gauge(facts, "engine_sleep_state", _SLEEP_HELP, sleep, "sleep_state")
-    yield _gauge(facts, "kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", stats.kv_usage)
+    yield _gauge(facts, "engine_sleep_state", text=_SLEEP_HELP, values=sleep, label="sleep_state")
+    yield _gauge(facts, "kv_cache_usage_perc", text="KV-cache usage. 1 means 100 percent usage.", values=stats.kv_usage)
 
 
 def _token_counters(facts: PageFacts) -> Iterator[Metric]:
     stats = facts.stats
     hit = stats.cached_tokens
     text = "Prefix cache {}, in terms of number of {} tokens."
-    yield _counter(facts, "prefix_cache_queries", text.format("queries", "queried"), stats.queried_tokens)
-    yield _counter(facts, "prefix_cache_hits", text.format("hits", "cached"), hit)
+    yield _counter(facts, "prefix_cache_queries", text=text.format("queries", "queried"), values=stats.queried_tokens)
+    yield _counter(facts, "prefix_cache_hits", text=text.format("hits", "cached"), values=hit)
     text = "External prefix cache {} from KV connector cross-instance cache sharing, in terms of number of {} tokens."
-    yield _counter(facts, "external_prefix_cache_queries", text.format("queries", "queried"), 0)
-    yield _counter(facts, "external_prefix_cache_hits", text.format("hits", "cached"), 0)
+    yield _counter(facts, "external_prefix_cache_queries", text=text.format("queries", "queried"), values=0)
+    yield _counter(facts, "external_prefix_cache_hits", text=text.format("hits", "cached"), values=0)
     text = "Multi-modal cache {}, in terms of number of {} items."
-    yield _counter(facts, "mm_cache_queries", text.format("queries", "queried"), 0)
-    yield _counter(facts, "mm_cache_hits", text.format("hits", "cached"), 0)
-    yield _counter(facts, "num_preemptions", "Cumulative number of preemption from the engine.", stats.preemptions)
-    yield _counter(facts, "prompt_tokens", "Number of prefill tokens processed.", stats.prompt_tokens)
+    yield _counter(facts, "mm_cache_queries", text=text.format("queries", "queried"), values=0)
+    yield _counter(facts, "mm_cache_hits", text=text.format("hits", "cached"), values=0)
+    yield _counter(
+        facts, "num_preemptions", text="Cumulative number of preemption from the engine.", values=stats.preemptions
+    )
+    yield _counter(facts, "prompt_tokens", text="Number of prefill tokens processed.", values=stats.prompt_tokens)
     by_source = {"local_compute": stats.prompt_tokens - hit, "local_cache_hit": hit, "external_kv_transfer": 0}
-    yield _counter(facts, "prompt_tokens_by_source", "Number of prompt tokens by source.", by_source, "source")
-    yield _counter(facts, "prompt_tokens_cached", "Number of cached prompt tokens (local + external).", hit)
+    yield _counter(
+        facts, "prompt_tokens_by_source", text="Number of prompt tokens by source.", values=by_source, label="source"
+    )
+    yield _counter(facts, "prompt_tokens_cached", text="Number of cached prompt tokens (local + external).", values=hit)
     by_tier = {"device": hit, "host": 0, "p2p": 0, "disk": 0, "external_unspecified": 0}
-    yield _counter(facts, "prompt_tokens_cached_by_source", _CACHED_BY_SOURCE_HELP, by_tier, "source")
-    yield _counter(facts, "generation_tokens", "Number of generation tokens processed.", stats.output_tokens)
+    yield _counter(facts, "prompt_tokens_cached_by_source", text=_CACHED_BY_SOURCE_HELP, values=by_tier, label="source")
+    yield _counter(
+        facts, "generation_tokens", text="Number of generation tokens processed.", values=stats.output_tokens
+    )
 
 
 def _outcomes(facts: PageFacts) -> Iterator[Metric]:
     finished = {reason: facts.finished.get(reason, 0) for reason in FINISHED_REASONS}
     text = "Count of successfully processed requests."
-    yield _counter(facts, "request_success", text, finished, "finished_reason")
+    yield _counter(facts, "request_success", text=text, values=finished, label="finished_reason")
     text = "Number of admission attempts rejected by a queue limit, by reason."
     rejections = CounterMetricFamily("vllm:admission_rejections", text)
     for reason in ("max_num_queued_reqs", "max_num_queued_tokens"):
@@ -287,9 +297,11 @@ def _residency(facts: PageFacts, resident: Sequence[ResidentAdapter]) -> Iterato
     yield family
     stats = facts.stats
     slots = facts.config.limits.max_loras
-    yield _gauge(facts, "num_gpu_loaded_lora_adapters", "LoRA adapters in GPU slots.", len(stats.on_gpu))
-    yield _gauge(facts, "num_cpu_loaded_lora_adapters", "LoRA adapters in the host cache.", len(stats.on_cpu))
-    yield _gauge(facts, "max_gpu_lora_adapters", "GPU slots for LoRA adapters.", slots)
+    yield _gauge(facts, "num_gpu_loaded_lora_adapters", text="LoRA adapters in GPU slots.", values=len(stats.on_gpu))
+    yield _gauge(
+        facts, "num_cpu_loaded_lora_adapters", text="LoRA adapters in the host cache.", values=len(stats.on_cpu)
+    )
+    yield _gauge(facts, "max_gpu_lora_adapters", text="GPU slots for LoRA adapters.", values=slots)
 
 
 _CACHE_CONFIG = {

@@ -62,13 +62,13 @@ class Generator:
             natural = min(voice.natural_length(), max(1, self.options.config.max_model_len - prompt.tokens))
             output = natural if limit is None else limit
             reason = "stop" if limit is None else "length"
-            ticket = self.submit(adapter, prompt, output, finish_reason=reason, streams=bool(body.stream))
+            ticket = self.submit(adapter, prompt, output=output, finish_reason=reason, streams=bool(body.stream))
             answer = self._answer(dialect.prefix, request, ticket)
             if not body.stream:
-                return await self._whole(request, ticket, dialect, answer, voice)
+                return await self._whole(request, ticket, dialect=dialect, answer=answer, voice=voice)
             options = body.stream_options
             usage = options is not None and bool(options.include_usage)
-            events = self._events(ticket, dialect, answer, voice, include_usage=usage)
+            events = self._events(ticket, answer, dialect=dialect, voice=voice, include_usage=usage)
             return _Stream(events, self.headers(adapter), release=lambda: self._driver.release(ticket))
 
         return endpoint
@@ -89,8 +89,8 @@ class Generator:
         self,
         adapter: AdapterName | None,
         prompt: Prompt,
-        output: Tokens,
         *,
+        output: Tokens,
         finish_reason: str = "length",
         streams: bool = False,
     ) -> Ticket:
@@ -156,7 +156,7 @@ class Generator:
         answer.fingerprint = fingerprint(self.options.name, ticket.request.adapter, ticket.tier)
 
     async def _whole(
-        self, request: Request, ticket: Ticket, dialect: Dialect[B], answer: Answer, voice: Voice
+        self, request: Request, ticket: Ticket, *, dialect: Dialect[B], answer: Answer, voice: Voice
     ) -> Response:
         await self.finish(request, ticket)
         self._note(answer, ticket)
@@ -165,7 +165,7 @@ class Generator:
         return MsgspecResponse(dialect.whole(answer), headers=self.headers(ticket.request.adapter, ticket.tier))
 
     async def _events(
-        self, ticket: Ticket, dialect: Dialect[B], answer: Answer, voice: Voice, *, include_usage: bool
+        self, ticket: Ticket, answer: Answer, *, dialect: Dialect[B], voice: Voice, include_usage: bool
     ) -> AsyncIterator[bytes]:
         total = ticket.request.output_tokens
         try:

@@ -45,12 +45,11 @@ class Pooling:
         _require(prompts, "input")
         adapter = self._generator.adapter_of(body.model)
         dimensions = body.dimensions or DEFAULT_DIMENSIONS
-        rows = [
-            {"index": index, "object": "embedding", "embedding": _vector(adapter, prompt, dimensions, body)}
-            for index, prompt in enumerate(prompts)
-        ]
+        packed = body.encoding_format == "base64"
+        vectors = [_vector(adapter, prompt, dimensions=dimensions, packed=packed) for prompt in prompts]
+        rows = [{"index": at, "object": "embedding", "embedding": vector} for at, vector in enumerate(vectors)]
         document = {"object": "list", "data": rows}
-        return await self._respond(request, "embd-", adapter, prompts, document)
+        return await self._respond(request, prompts, prefix="embd-", adapter=adapter, document=document)
 
     async def rerank(self, request: Request) -> Response:
         """POST /rerank, /v1/rerank, /v2/rerank."""
@@ -65,7 +64,7 @@ class Pooling:
             for index in order[: body.top_n or None]
         ]
         document = {"results": results}
-        return await self._respond(request, "rerank-", adapter, prompts, document)
+        return await self._respond(request, prompts, prefix="rerank-", adapter=adapter, document=document)
 
     async def score(self, request: Request) -> Response:
         """POST /score, /v1/score: each left text with each right one, or pairwise when there are as many."""
@@ -83,7 +82,8 @@ class Pooling:
             {"index": index, "object": "score", "score": _score(adapter, prompt)}
             for index, prompt in enumerate(prompts)
         ]
-        return await self._respond(request, "score-", adapter, prompts, {"object": "list", "data": rows})
+        document = {"object": "list", "data": rows}
+        return await self._respond(request, prompts, prefix="score-", adapter=adapter, document=document)
 
     async def tokenize(self, request: Request) -> Response:
         """POST /tokenize. In vLLM the front end does this alone, so the engine is not asked here either."""
@@ -97,12 +97,12 @@ class Pooling:
         return MsgspecResponse(document, headers=self._generator.headers(adapter))
 
     async def _respond(
-        self, request: Request, prefix: str, adapter: AdapterName | None, prompts: Sequence[Prompt], document: Json
+        self, request: Request, prompts: Sequence[Prompt], *, prefix: str, adapter: AdapterName | None, document: Json
     ) -> Response:
         """Occupy the engine for one step with all prompts together, then answer."""
         generator = self._generator
         whole = Prompt(b"".join(prompt.data for prompt in prompts), prompts[0].width)
-        ticket = generator.submit(adapter, whole, 1, finish_reason="stop")
+        ticket = generator.submit(adapter, whole, output=1, finish_reason="stop")
         await generator.finish(request, ticket)
         head = {
             "id": generator.answer_id(prefix, request),
@@ -117,9 +117,9 @@ def _usage(tokens: Tokens) -> Json:
     return {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0, "prompt_tokens_details": None}
 
 
-def _vector(adapter: AdapterName | None, prompt: Prompt, dimensions: int, body: EmbeddingBody) -> list[float] | str:
+def _vector(adapter: AdapterName | None, prompt: Prompt, *, dimensions: int, packed: bool) -> list[float] | str:
     numbers = Voice(adapter, prompt).numbers(dimensions)
-    if body.encoding_format != "base64":
+    if not packed:
         return numbers
     return base64.b64encode(struct.pack(f"<{dimensions}f", *numbers)).decode()
 
