@@ -4,6 +4,7 @@ In: the command line. Out: the command's work and its exit code: 0, 1 for a chec
 Not here: what commands do (each has its file with `register(app)`).
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -25,6 +26,9 @@ COMMANDS = {
 
 def main() -> None:
     """Run the command line; the entry point of the package."""
+    # `up` and `demo` start processes while gRPC's threads run, and no child uses gRPC before it becomes another
+    # program. gRPC's own care for forks would only print warnings; it reads this when it is imported.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     program(sys.argv[1:])()
 
 

@@ -90,11 +90,11 @@ async def _run(plan: UpPlan, say: Callable[[str, dict[str, Any]], None]) -> None
         if await _unless(stop, stack.start()):
             say("ready", _ready(stack))
             await _serve(plan, stack, stop=stop, say=say)
+            say("ending", {"processes": len(_pids(stack))})
     finally:
-        pids = [pid for pid in (*stack.pod_pids, *stack.picker_pids, stack.envoy_pid) if pid is not None]
-        say("ending", {"processes": len(pids)})
+        count = len(_pids(stack))
         await stack.aclose()
-        say("ended", {"processes": len(pids)})
+        say("ended", {"processes": count})
 
 
 async def _serve(
@@ -164,6 +164,10 @@ def _ready(stack: Stack) -> dict[str, Any]:
             "pods": stack.pod_pids,
         },
     }
+
+
+def _pids(stack: Stack) -> list[int]:
+    return [pid for pid in (*stack.pod_pids, *stack.picker_pids, stack.envoy_pid) if pid is not None]
 
 
 def _say_exit(ended: ChildExit, say: Callable[[str, dict[str, Any]], None]) -> None:

@@ -9,7 +9,6 @@ within about 2 s. A picker that has not answered since its start gets `start_wit
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 
 import grpc
@@ -17,10 +16,6 @@ import msgspec
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from lorapick.model.units import Seconds
-
-# We start processes while gRPC's threads run, and never use gRPC in a child before it becomes another program; its own
-# care for forks would only warn. It reads this when the first channel is made.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
 _log = logging.getLogger(__name__)
 
