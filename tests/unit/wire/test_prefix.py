@@ -1,17 +1,16 @@
 """Chained prefix blocks."""
 
+from collections.abc import Iterator
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
-from lorapick.wire.prefix import BLOCK_BYTES, MAX_BLOCKS, PrefixChain
+from lorapick.wire.prefix import BLOCK_BYTES, MAX_BLOCKS, prefix_blocks
 
 
 def blocks(model: str, *pieces: bytes) -> tuple[int, ...]:
-    chain = PrefixChain(model)
-    for piece in pieces:
-        chain.update(piece)
-    return chain.blocks
+    return prefix_blocks(model, pieces)
 
 
 def slow_blocks(model: str, text: bytes) -> tuple[int, ...]:
@@ -39,14 +38,13 @@ def test_adapters_never_share_blocks() -> None:
     assert not {*blocks("ad0", b"x" * 6400)} & {*blocks("ad1", b"x" * 6400)}
 
 
-def test_the_chain_is_bounded() -> None:
-    chain = PrefixChain("ad0")
-    assert not chain.full
-    chain.update(b"x" * (BLOCK_BYTES * MAX_BLOCKS * 3))
-    assert chain.full
-    assert len(chain.blocks) == MAX_BLOCKS
-    chain.update(b"more")
-    assert len(chain.blocks) == MAX_BLOCKS
+def test_the_prompt_is_not_read_beyond_the_bound() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"x" * (BLOCK_BYTES * MAX_BLOCKS - 1)
+        yield b"yz" * 1000
+        raise AssertionError("asked for more than fits")
+
+    assert len(prefix_blocks("ad0", pieces())) == MAX_BLOCKS
 
 
 @given(st.binary(max_size=700), st.lists(st.integers(0, 700), max_size=6), st.text(max_size=5))

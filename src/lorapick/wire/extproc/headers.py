@@ -26,23 +26,6 @@ NOT_FROM_CLIENTS = frozenset(
 """Routing headers of the gateway's side of the picker; removed, with all of `x-lorapick-*`, when a client sent them.
 The destination header is not among them: it is overwritten."""
 
-_READ = {
-    ":method": "method",
-    ":path": "path",
-    "content-length": "content_length",
-    "traceparent": "traceparent",
-    "x-gateway-inference-fairness-id": "fairness_old",
-    "x-gateway-inference-objective": "objective_old",
-    "x-gateway-model-name-rewrite": "rewrite_old",
-    "x-llm-d-inference-fairness-id": "fairness",
-    "x-llm-d-inference-objective": "objective",
-    "x-llm-d-model-name-rewrite": "rewrite",
-    "x-request-deadline-ms": "deadline",
-    "x-request-id": "request_id",
-    "x-session-id": "session_old",
-    "x-session-token": "session",
-}
-
 
 class Intake(msgspec.Struct, frozen=True, kw_only=True):
     """What routing reads of the request headers. None: not sent, or empty."""
@@ -64,38 +47,42 @@ class Intake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_headers(headers: Iterable[Any]) -> Intake:
-    """Read `HeaderValue` messages (Envoy sends `raw_value`; `value` is read when that is empty)."""
-    found: dict[str, str] = {}
-    strip: list[str] = []
-    for header in headers:
-        key = header.key
-        name = _READ.get(key)
-        if name is not None:
-            found[name] = header.raw_value.decode("utf-8", "replace") or header.value
-        elif key.startswith("x-") and (key in NOT_FROM_CLIENTS or key.startswith(OWN_PREFIX)):
-            strip.append(key)
+    """Read `HeaderValue` messages. Of a header given twice the last counts."""
+    found: dict[str, bytes] = {header.key: header.raw_value for header in headers}
+    if found and not any(found.values()):  # older gateways fill `value` in place of `raw_value`
+        found = {header.key: header.value.encode() for header in headers}
     get = found.get
     return Intake(
-        method=get("method", ""),
-        path=get("path", ""),
-        content_length=_whole_number(get("content_length")),
-        request_id=get("request_id") or None,
-        session=get("session") or get("session_old") or None,
-        fairness_id=get("fairness") or get("fairness_old") or None,
-        objective=get("objective") or get("objective_old") or None,
-        rewrite=get("rewrite") or get("rewrite_old") or None,
-        patience=_seconds(get("deadline")),
-        traceparent=get("traceparent") or None,
-        strip=tuple(strip),
+        method=_text(get(":method")) or "",
+        path=_text(get(":path")) or "",
+        content_length=_whole_number(get(CONTENT_LENGTH)),
+        request_id=_text(get(REQUEST_ID)),
+        session=_text(get("x-session-token") or get("x-session-id")),
+        fairness_id=_text(get("x-llm-d-inference-fairness-id") or get("x-gateway-inference-fairness-id")),
+        objective=_text(get("x-llm-d-inference-objective") or get("x-gateway-inference-objective")),
+        rewrite=_text(get("x-llm-d-model-name-rewrite") or get("x-gateway-model-name-rewrite")),
+        patience=_seconds(get("x-request-deadline-ms")),
+        traceparent=_text(get("traceparent")),
+        strip=_forged(found),
     )
 
 
-def _whole_number(text: str | None) -> int | None:
-    # `isdecimal` alone admits digits of other scripts and numbers too long for `int`.
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
+def _text(raw: bytes | None) -> str | None:
+    return raw.decode("utf-8", "replace") if raw else None
 
 
-def _seconds(milliseconds: str | None) -> float | None:
+def _forged(found: dict[str, bytes]) -> tuple[str, ...]:
+    # One search over all the names: nearly always there is nothing, and this runs for every request.
+    if NOT_FROM_CLIENTS.isdisjoint(found) and "\n" + OWN_PREFIX not in "\n" + "\n".join(found):
+        return ()
+    return tuple(name for name in found if name in NOT_FROM_CLIENTS or name.startswith(OWN_PREFIX))
+
+
+def _whole_number(raw: bytes | None) -> int | None:
+    return int(raw) if raw and raw.isdigit() and len(raw) < 20 else None
+
+
+def _seconds(milliseconds: bytes | None) -> float | None:
     """Seconds, never negative; None for what is not a number, since a wrong header must not cost an answer."""
     if not milliseconds:
         return None

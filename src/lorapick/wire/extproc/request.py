@@ -22,7 +22,7 @@ from lorapick.wire.extproc.headers import REQUEST_ID, Intake, read_headers, read
 from lorapick.wire.extproc.response import BodyMode, Renaming
 from lorapick.wire.extproc.routes import Route, route_of
 from lorapick.wire.openai import BodyError, RequestBody, read_body, with_model
-from lorapick.wire.prefix import PrefixChain
+from lorapick.wire.prefix import prefix_blocks
 
 
 class Directory(Protocol):
@@ -157,17 +157,13 @@ class Incoming:
 
     def _request(self, body: RequestBody, model: str) -> Request:
         intake = self.intake
-        chain = PrefixChain(model)
-        size = 0
-        for piece in body.pieces():
-            size += len(piece)
-            chain.update(piece)
+        pieces = [*body.pieces()]
         return Request(
             id=self.id,
             model=model,
-            prompt_bytes=size if body.texts or body.tools else None,
+            prompt_bytes=sum(map(len, pieces)) if pieces else None,
             prompt_tokens=body.prompt_tokens,
-            blocks=chain.blocks,
+            blocks=prefix_blocks(model, pieces),
             max_tokens=body.max_tokens,
             stream=body.stream,
             priority=self._options.priorities.get(intake.objective, 0) if intake.objective else 0,
