@@ -17,17 +17,24 @@ from numpy.typing import NDArray
 
 from lorapick.model.pods import GpuSource, Pod, Role
 from lorapick.model.reasons import Reason
-from lorapick.model.tiers import Tier
-from lorapick.model.units import AdapterName, PodName, Seconds
+from lorapick.model.requests import Target
+from lorapick.model.tiers import Source, Tier
+from lorapick.model.units import AdapterName, PodName
 
 REASONS: tuple[Reason | None, ...] = (None, *Reason)
 """Reason of a veto code; code 0 is "no veto"."""
 CODE: dict[Reason, int] = {reason: code for code, reason in enumerate(REASONS) if reason is not None}
 EMPTY = CODE[Reason.NOT_READY]
 """Gate of a row without a pod."""
-PINNED = 8
-"""Bit of a residency code: the adapter is pinned on this pod. The low three bits are the `Tier`."""
 TIER_BITS = 7
+"""Low bits of a residency code: the `Tier`."""
+PINNED = 8
+"""Bit of a residency code: the adapter is pinned on this pod."""
+SOURCES = (Source.INFERRED, Source.COMMANDED, Source.REPORTED)
+SOURCE_SHIFT = 4
+"""Above tier and pin: how we know, as an index into SOURCES (0 when nobody ever said anything)."""
+CODES = len(SOURCES) << SOURCE_SHIFT
+"""Every residency code is below this."""
 
 _DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots")
 _BYTES = ("gate", "pressure", "base", "prefill_only")
@@ -74,7 +81,7 @@ class PodColumns:
     __slots__ = (
         "_capacity", "_free", "_vectors", "adapters", "base", "base_models", "free_slots", "fresh_until", "gate",
         "gpu", "gpu_source", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "row_of", "rows",
-        "turn", "version",
+        "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -84,16 +91,18 @@ class PodColumns:
         self.rows = 0
         """Rows in use or freed; every column is read in [0, rows)."""
         self.version = 0
-        """Counts changes; a Pick names the version it was taken on."""
+        """Events applied; a Pick names the version it was taken on."""
         self.turn = 0
         """Row after the last dispatch: where round-robin goes on."""
         self.row_of: dict[PodName, int] = {}
         self.pods: list[Pod | None] = []
+        self.targets: list[Target] = []
+        """Name and address of each row's pod; of a freed row, of the pod it had."""
         self.gpu_source: list[GpuSource] = []
         self.base_models: dict[str, int] = {}
         """Code of each base model, in order of first sight."""
         self.adapters: dict[AdapterName, array[int]] = {}
-        """Residency codes (`Tier`, plus PINNED), one byte per row."""
+        """Residency codes (tier, pin and source), one byte per row."""
         self.fresh_until = array("d", bytes(8 * 8))
         """Time at which the pod's last good report becomes too old."""
         self.queue = array("d", bytes(8 * 8))
@@ -120,6 +129,7 @@ class PodColumns:
                 self._grow()
             self.rows += 1
             self.pods.append(None)
+            self.targets.append(Target(pod=pod.name, address=pod.address))
             self.gpu_source.append(GpuSource.STAND_IN)
             self._vectors = None
         self.row_of[pod.name] = row
@@ -129,6 +139,7 @@ class PodColumns:
     def describe(self, row: int, pod: Pod) -> None:
         """Write what discovery says of a pod into its row."""
         self.pods[row] = pod
+        self.targets[row] = Target(pod=pod.name, address=pod.address)
         self.max_queue[row] = pod.limits.max_queue
         self.max_rank[row] = pod.limits.max_lora_rank
         self.base[row] = self.base_models.setdefault(pod.base_model, len(self.base_models))
@@ -182,7 +193,7 @@ class PodColumns:
         return 8 * len(_DOUBLES) + len(_BYTES) + adapters
 
     def frozen(self, adapter: AdapterName | None) -> "FrozenView":
-        """Copy of what one decision read, for an explanation later (about 2 microseconds for few pods)."""
+        """Copy of what one decision read, for an explanation later."""
         return FrozenView(self, adapter)
 
 
@@ -217,8 +228,3 @@ class FrozenView:
     def vectors(self) -> Any:
         """Not needed: explanations go row by row."""
         raise TypeError("a frozen view is read row by row")
-
-
-def fresh_at(columns: PodColumns | FrozenView, row: int, now: Seconds) -> bool:
-    """Whether the pod's last good report is young enough at `now`."""
-    return columns.fresh_until[row] >= now

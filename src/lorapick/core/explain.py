@@ -14,8 +14,7 @@ from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import verdicts
 from lorapick.model.picks import Explanation, Pick
-from lorapick.model.tiers import Source
-from lorapick.model.units import PodName, Ratio, RequestId, Seconds
+from lorapick.model.units import Ratio, RequestId, Seconds
 
 KEPT = 2000
 """Decisions that can be explained; the oldest is forgotten first."""
@@ -33,9 +32,9 @@ class Decision(NamedTuple):
     outcome: str
     """`dispatched`, `held` or `rejected`."""
     query: Query
+    """Reads the copied residency codes of `view`."""
     view: FrozenView
     policy: Policy
-    sources: dict[PodName, Source]
 
 
 class Journal:
@@ -52,15 +51,18 @@ class Journal:
     @staticmethod
     def wants(columns: PodColumns, draw: Ratio, *, rejected: bool) -> bool:
         """Whether this decision is kept."""
-        return rejected or columns.rows <= ALWAYS_ROWS or draw * SAMPLE < 1.0
+        # The draw's lower digits: the upper ones break ties, and the sample must not prefer one side of them.
+        return rejected or columns.rows <= ALWAYS_ROWS or draw * 4096.0 % 1.0 < 1.0 / SAMPLE
 
     def record(self, decision: Decision) -> None:
         """Keep a decision."""
         request_id = decision.pick.request_id
-        self._kept.pop(request_id, None)
-        self._kept[request_id] = decision
-        if len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+        kept = self._kept
+        if request_id in kept:
+            kept.move_to_end(request_id)
+        kept[request_id] = decision
+        if len(kept) > KEPT:
+            kept.popitem(last=False)
 
     def latest(self, limit: int) -> list[Decision]:
         """Newest first."""
@@ -72,42 +74,20 @@ class Journal:
         decision = self._kept.get(request_id)
         return _explanation(decision) if decision is not None else None
 
-    def ids(self) -> list[RequestId]:
-        """Ids of kept decisions, newest first."""
-        return [*reversed(self._kept)]
-
-
-def frozen_query(query: Query, view: FrozenView) -> Query:
-    """The query as it was, reading the copied residency codes."""
-    copy = Query(query.request_id, query.adapter)
-    copy.codes = view.codes if query.codes is not None else None
-    copy.base = query.base
-    copy.rank = query.rank
-    copy.mask = query.mask
-    copy.kv = query.kv
-    copy.session_row = query.session_row
-    copy.ignore_stale = query.ignore_stale
-    return copy
-
 
 def _explanation(decision: Decision) -> Explanation:
-    pick = decision.pick
+    pick, policy = decision.pick, decision.policy
     return Explanation(
         request_id=pick.request_id,
         t=decision.t,
         model=decision.model,
         adapter=pick.adapter,
         policy=pick.policy,
-        weights=decision.policy.weights(),
+        weights=policy.weights(),
         outcome=decision.outcome,
         reason=pick.reason,
         verdicts=verdicts(
-            decision.query,
-            decision.view,
-            now=decision.t,
-            policy=decision.policy,
-            winner=pick.pod,
-            sources=decision.sources,
+            decision.query, decision.view, now=decision.t, policy=policy, winner=pick.pod, reason=pick.reason
         ),
         fallbacks=pick.fallbacks,
         degraded=pick.degraded,

@@ -7,8 +7,7 @@ Not here: I/O, clocks, chance (the seed is an argument), or any rule (see the ha
 First reading path: `model.events`, `core.picking.pick`, this file, `core.requests`.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from lorapick.core import operator, pods, requests
 from lorapick.core.invariants import check
@@ -18,7 +17,14 @@ from lorapick.model.effects import Effect
 from lorapick.model.settings import Settings
 from lorapick.model.units import Seconds
 
-Handler = Callable[[FleetState, Any, Seconds], list[Effect]]
+
+class Handler(Protocol):
+    """What one kind of event does."""
+
+    def __call__(self, state: FleetState, event: Any, /, *, now: Seconds) -> list[Effect]:
+        """Change the state and say what follows."""
+        ...
+
 
 HANDLERS: dict[type[events.Event], Handler] = {
     events.PodAppeared: pods.on_appeared,
@@ -61,6 +67,8 @@ class Fleet:
     def __init__(self, settings: Settings, *, seed: int = 0) -> None:
         self._state = FleetState(settings, seed=seed)
         self._now: Seconds = float("-inf")
+        self._owed: list[Effect] = []
+        """Effects of time passing that an event which was refused did not bring out."""
 
     def apply(self, event: events.Event, now: Seconds) -> list[Effect]:
         """Take note of what happened and say what to do.
@@ -68,7 +76,8 @@ class Fleet:
         `now` is in seconds on the driver's clock and never goes back.
 
         Raises:
-            ValueError: time went back, or a request id is in flight already.
+            ValueError: time went back, a request id is in flight already, or settings name an unknown policy.
+                The event changed nothing then.
         """
         if now < self._now:
             raise ValueError(
@@ -76,9 +85,13 @@ class Fleet:
             )
         self._now = now
         state = self._state
-        effects = operator.expire_loads(state, now, cause=event.id)
-        answer = HANDLERS[type(event)](state, event, now)
-        return effects + answer if effects else answer
+        if now >= state.residency.next_due:
+            self._owed += operator.expire_loads(state, now=now, cause=event.id)
+        answer = HANDLERS[type(event)](state, event, now=now)
+        state.columns.version += 1
+        if self._owed:
+            answer, self._owed = [*self._owed, *answer], []
+        return answer
 
     @property
     def state(self) -> FleetState:

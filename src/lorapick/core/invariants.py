@@ -18,6 +18,7 @@ def check(state: FleetState) -> None:
     columns_match(state)
     holds_are_bounded(state)
     state.prefixes.check()
+    state.residency.check()
 
 
 def outcomes_add_up(state: FleetState) -> None:
@@ -26,6 +27,8 @@ def outcomes_add_up(state: FleetState) -> None:
     assert ended + len(state.flights) == state.tally.arrivals, (
         f"{state.tally.arrivals} arrivals, but {ended} ended and {len(state.flights)} in flight"
     )
+    by_tier = sum(state.tally.picks_by_tier.values())
+    assert by_tier == state.tally.dispatched, f"{state.tally.dispatched} dispatched, but {by_tier} by tier"
 
 
 def flights_match_pods(state: FleetState) -> None:
@@ -45,7 +48,7 @@ def flights_match_pods(state: FleetState) -> None:
 
 
 def residency_is_sane(state: FleetState) -> None:
-    """No more adapters than slots, the GPU level inside the host level, tiers and shadow tell one story."""
+    """The GPU level is inside the host level; tiers and shadow tell one story."""
     for row in state.loads:
         home = state.residency.home(row)
         shadow = home.shadow
@@ -56,6 +59,7 @@ def residency_is_sane(state: FleetState) -> None:
                 assert name in shadow.gpu, f"{home.name}: {name} is believed on the GPU, its shadow is not"
             elif cell.tier is not Tier.LOADING:
                 assert name not in shadow.gpu, f"{home.name}: {name} is {cell.tier.word}, its shadow is on the GPU"
+                assert (cell.tier is Tier.CPU) == (name in shadow.cpu), f"{home.name}: {name} is {cell.tier.word}"
 
 
 def columns_match(state: FleetState) -> None:
@@ -66,11 +70,13 @@ def columns_match(state: FleetState) -> None:
         assert columns.queue[row] == load.queue_depth() >= 0, f"row {row}: queue column is old"
         assert 0 <= columns.gpu[row] <= 1, f"row {row}: GPU utilisation {columns.gpu[row]} is not a share"
         assert columns.free_slots[row] == home.shadow.free, f"row {row}: free slots column is old"
-        for name, cell in home.cells.items():
-            tier = Tier(columns.adapter_row(name)[row] & TIER_BITS)
-            if tier is Tier.UNREGISTERED:
-                continue
-            if cell.tier.on_gpu:
+        for name, codes in columns.adapters.items():
+            tier, cell = Tier(codes[row] & TIER_BITS), home.cells.get(name)
+            if not state.residency.registry.accepts(row, name):
+                assert tier is Tier.UNREGISTERED, f"row {row}, {name}: code {tier.word}, the pod does not accept it"
+            elif cell is None:
+                assert tier is Tier.DISK, f"row {row}, {name}: code {tier.word}, nothing is known"
+            elif cell.tier.on_gpu:
                 serving = bool(cell.in_flight) or cell.active
                 assert tier is (Tier.GPU_SERVING if serving else Tier.GPU_IDLE), f"row {row}, {name}: code {tier.word}"
             else:
@@ -79,9 +85,10 @@ def columns_match(state: FleetState) -> None:
 
 def holds_are_bounded(state: FleetState) -> None:
     """Every held request is in flight with no pod, and will be decided; every unheld one has or had a pod."""
-    assert len(state.holds) <= max(state.holds.limit, 0) or not state.holds, "more requests held than allowed"
     for request_id, flight in state.flights.items():
         if request_id in state.holds:
             assert flight.row < 0 and flight.follow_until is not None, f"{request_id}: held and dispatched at once"
+            row = state.holds.row_of(request_id)
+            assert row in state.loads, f"{request_id}: held for row {row}, which has no pod"
         else:
             assert flight.pod is not None, f"{request_id}: neither held nor dispatched; nothing will wake it"

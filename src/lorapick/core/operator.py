@@ -7,9 +7,9 @@ Note of kind `not_yet` that names the event, never dropped in silence.
 
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.pods import pins_here
-from lorapick.core.requests import load_over, release_due
+from lorapick.core.requests import load_over, release, release_due
 from lorapick.core.state import FleetState
-from lorapick.model.adapters import PinSpec
+from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.effects import Effect, Note
 from lorapick.model.events import (
     AdapterChanged,
@@ -30,58 +30,58 @@ from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 
-def on_ticked(state: FleetState, event: Ticked, now: Seconds) -> list[Effect]:
+def on_ticked(state: FleetState, event: Ticked, *, now: Seconds) -> list[Effect]:
     """Loads whose time is up ended before this is called; holds whose time is up end here."""
-    return release_due(state, now, cause=event.id)
+    return release_due(state, now=now, cause=event.id)
 
 
-def expire_loads(state: FleetState, now: Seconds, *, cause: int) -> list[Effect]:
+def expire_loads(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """End loads that nobody reported and whose expected time has passed."""
     effects: list[Effect] = []
-    for pod, name, tier in state.residency.expire(now):
-        effects += load_over(state, state.columns.row_of[pod], name, tier, now, cause=cause, seconds=None)
+    for load in state.residency.expire(now):
+        effects += load_over(state, load, now=now, cause=cause)
     return effects
 
 
-def on_load_started(state: FleetState, event: LoadStarted, now: Seconds) -> list[Effect]:
-    """A commanded or observed load begins."""
+def on_load_started(state: FleetState, event: LoadStarted, *, now: Seconds) -> list[Effect]:
+    """A commanded or observed load begins; one that we inferred already is not counted again."""
     row = state.columns.row_of.get(event.pod)
     if row is not None:
         for name in event.adapters:
-            state.residency.commanded(row, name, now)
-        state.tally.loads += len(event.adapters)
+            state.tally.loads += state.residency.commanded(row, name, now=now)
     return []
 
 
-def on_load_succeeded(state: FleetState, event: LoadSucceeded, now: Seconds) -> list[Effect]:
+def on_load_succeeded(state: FleetState, event: LoadSucceeded, *, now: Seconds) -> list[Effect]:
     """The engine agreed."""
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
-    tier = state.residency.tier(row, event.adapter)
-    state.residency.arrived(row, event.adapter, now, Source.COMMANDED)
-    return load_over(state, row, event.adapter, tier, now, cause=event.id, seconds=event.seconds)
+    load = state.residency.arrived(row, event.adapter, now=now, seconds=event.seconds)
+    return load_over(state, load, now=now, cause=event.id)
 
 
-def on_load_failed(state: FleetState, event: LoadFailed, now: Seconds) -> list[Effect]:
-    """The engine refused; the adapter is where it was, on disk."""
-    row = state.columns.row_of.get(event.pod)
-    if row is not None:
-        state.residency.left(row, event.adapter, Tier.DISK, now, Source.COMMANDED)
-    return [
-        Note(cause=event.id, kind="load_failed", facts={"pod": event.pod, "adapter": event.adapter, "why": event.why})
-    ]
+def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> list[Effect]:
+    """The engine refused; the adapter is where it was, on disk. Who waited for it is decided anew."""
+    facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
+    note = Note(cause=event.id, kind="load_failed", facts=facts)
+    return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
 
 
-def on_evicted(state: FleetState, event: Evicted, now: Seconds) -> list[Effect]:
+def on_evicted(state: FleetState, event: Evicted, *, now: Seconds) -> list[Effect]:
     """The engine said that an adapter left a level."""
+    return _left(state, event, tier=event.tier, source=Source.REPORTED, now=now)
+
+
+def _left(state: FleetState, event: LoadFailed | Evicted, *, tier: Tier, source: Source, now: Seconds) -> list[Effect]:
     row = state.columns.row_of.get(event.pod)
-    if row is not None:
-        state.residency.left(row, event.adapter, event.tier, now, Source.REPORTED)
-    return []
+    if row is None:
+        return []
+    state.residency.left(row, event.adapter, tier=tier, now=now, source=source)
+    return release(state, row, now=now, cause=event.id)
 
 
-def on_unloaded(state: FleetState, event: Unloaded, now: Seconds) -> list[Effect]:
+def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Effect]:
     """The engine forgot the name; on vLLM the weights keep their slot."""
     del now
     row = state.columns.row_of.get(event.pod)
@@ -90,63 +90,78 @@ def on_unloaded(state: FleetState, event: Unloaded, now: Seconds) -> list[Effect
     return []
 
 
-def on_pin_set(state: FleetState, event: PinSet, now: Seconds) -> list[Effect]:
+def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
     """Pins by pod or selector count in the score from now on; pins by count wait for the controller."""
-    state.pins[event.adapter] = event.pin
-    _mark_pins(state, event.adapter, event.pin, now)
-    if event.pin.replicas is not None:
-        return [_not_yet(event, "pins by count are placed by the controller")]
-    return []
+    return _set_pin(state, event.adapter, event.pin, now=now, cause=event)
 
 
-def on_pin_cleared(state: FleetState, event: PinCleared, now: Seconds) -> list[Effect]:
+def on_pin_cleared(state: FleetState, event: PinCleared, *, now: Seconds) -> list[Effect]:
     """The operator no longer insists."""
-    state.pins.pop(event.adapter, None)
-    _mark_pins(state, event.adapter, PinSpec(), now)
-    return []
+    return _set_pin(state, event.adapter, None, now=now, cause=event)
 
 
-def _mark_pins(state: FleetState, name: AdapterName, pin: PinSpec, now: Seconds) -> None:
+def _set_pin(state: FleetState, name: AdapterName, pin: PinSpec | None, *, now: Seconds, cause: Event) -> list[Effect]:
+    if pin is None:
+        state.pins.pop(name, None)
+    else:
+        state.pins[name] = pin
     for row, pod in state.columns.live():
-        state.residency.pin(row, name, pinned=pins_here(pin.pods, pin.selector, pod), now=now)
+        state.residency.pin(row, name, pinned=pin is not None and pins_here(pin, pod), now=now)
+    if pin is not None and pin.replicas is not None:
+        return [_not_yet(cause, "pins by count are placed by the controller")]
+    return []
 
 
-def on_adapter_declared(state: FleetState, event: AdapterDeclared | AdapterChanged, now: Seconds) -> list[Effect]:
+def on_adapter_declared(state: FleetState, event: AdapterDeclared | AdapterChanged, *, now: Seconds) -> list[Effect]:
     """The operator names an adapter or says more of it."""
-    state.adapters[event.adapter.name] = event.adapter
-    state.residency.declare(event.adapter.name)
-    if event.adapter.pin is not None:
-        pin = PinSet(t=event.t, id=event.id, adapter=event.adapter.name, pin=event.adapter.pin)
-        return on_pin_set(state, pin, now)
+    return _declare(state, event.adapter, now=now, cause=event)
+
+
+def _declare(state: FleetState, adapter: Adapter, *, now: Seconds, cause: Event) -> list[Effect]:
+    before = state.adapters.get(adapter.name)
+    state.adapters[adapter.name] = adapter
+    state.residency.declare(adapter.name)
+    # A pin that the declaration itself gave goes with it; one set by PinSet stays.
+    if adapter.pin is not None or (before is not None and before.pin is not None):
+        return _set_pin(state, adapter.name, adapter.pin, now=now, cause=cause)
     return []
 
 
-def on_adapter_retired(state: FleetState, event: AdapterRetired, now: Seconds) -> list[Effect]:
-    """The operator withdraws an adapter; pods that register it may still be asked for it."""
-    del now
-    state.adapters.pop(event.adapter, None)
-    state.pins.pop(event.adapter, None)
-    state.residency.retire(event.adapter)
-    return []
+def on_adapter_retired(state: FleetState, event: AdapterRetired, *, now: Seconds) -> list[Effect]:
+    """The operator withdraws an adapter; pods that accept it may still be asked for it."""
+    return _retire(state, event.adapter, now=now, cause=event)
 
 
-def on_config_changed(state: FleetState, event: ConfigChanged, now: Seconds) -> list[Effect]:
-    """New settings are in force for the next decision."""
-    before = {adapter.name for adapter in state.settings.adapters}
-    state.settings = event.settings
-    state.policy = make_policy(event.settings.picking)
-    state.holds.limit = event.settings.admission.max_queued
-    state.aliases = {alias.name: alias for alias in event.settings.aliases}
+def _retire(state: FleetState, name: AdapterName, *, now: Seconds, cause: Event) -> list[Effect]:
+    state.adapters.pop(name, None)
+    state.residency.retire(name)
+    return _set_pin(state, name, None, now=now, cause=cause)
+
+
+def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:
+    """New settings are in force for the next decision.
+
+    Raises:
+        ValueError: they name a policy that does not exist; the old settings stay in force.
+    """
+    settings = event.settings
+    state.policy = make_policy(settings.picking)
+    before = {adapter.name: None for adapter in state.settings.adapters}
+    state.settings = settings
+    state.holds.limit = settings.admission.max_queued
+    state.residency.load_times = settings.load_times
+    state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
+    state.aliases = {alias.name: alias for alias in settings.aliases}
     effects: list[Effect] = []
-    for adapter in event.settings.adapters:
-        before.discard(adapter.name)
-        effects += on_adapter_declared(state, AdapterDeclared(t=event.t, id=event.id, adapter=adapter), now)
-    for name in sorted(before):
-        effects += on_adapter_retired(state, AdapterRetired(t=event.t, id=event.id, adapter=name), now)
+    for adapter in settings.adapters:
+        before.pop(adapter.name, None)
+        effects += _declare(state, adapter, now=now, cause=event)
+    for name in before:
+        effects += _retire(state, name, now=now, cause=event)
     return effects
 
 
-def refuse(state: FleetState, event: Event, now: Seconds) -> list[Effect]:
+def refuse(state: FleetState, event: Event, *, now: Seconds) -> list[Effect]:
     """An event of a part that does not exist yet."""
     del state, now
     return [_not_yet(event, "this part is not built yet")]

@@ -6,6 +6,8 @@ Queue depth [SPEC, words and measures]: reported waiting plus own dispatches min
 floor 0; never scraped: in flight minus max_num_seqs. One correction (docs/adr/0004): dispatches that fit the
 room the batch had at the scrape are running, not waiting; without it nine requests within one scrape interval
 would fill a queue of eight on an idle pod.
+
+Reports are not trusted to be sane: a negative count is 0, a share outside [0, 1] is unknown.
 """
 
 from collections import deque
@@ -13,13 +15,17 @@ from collections import deque
 from lorapick.model.pods import GpuSource, PodLimits, PodReport
 from lorapick.model.units import Ratio, Seconds
 
+MOST_RECENT = 4096
+"""Dispatches and ends remembered one by one; far more than one scrape's round trip sees."""
+
 
 class PodLoad:
     """Numbers of one pod between two scrapes."""
 
     __slots__ = (
-        "circuit_open", "critical", "dcgm", "delta", "detail", "draining", "gpu", "gpu_source", "in_flight", "kv_usage",
-        "last_report", "limits", "preemptions", "recent", "restarts", "running", "waiting",
+        "circuit_open", "critical", "dcgm", "dcgm_at", "delta", "detail", "draining", "ended_loads", "gpu",
+        "gpu_source", "in_flight", "kv_usage", "last_report", "limits", "preemptions", "recent", "restarts",
+        "running", "waiting",
     )  # fmt: skip
 
     def __init__(self, limits: PodLimits) -> None:
@@ -28,14 +34,17 @@ class PodLoad:
         """Own requests dispatched and not ended."""
         self.delta = 0
         """Own dispatches minus own ends since the last scrape was sent."""
-        self.recent: deque[tuple[Seconds, int]] = deque()
+        self.recent: deque[tuple[Seconds, int]] = deque(maxlen=MOST_RECENT)
         """(time, +1 or -1) of those, oldest first."""
+        self.ended_loads: deque[tuple[Seconds, int]] = deque(maxlen=MOST_RECENT)
+        """(time, requests that waited for it) of loads that ended since the last scrape was sent."""
         self.waiting: int | None = None
         self.running: int | None = None
         self.kv_usage: Ratio | None = None
         self.gpu: Ratio | None = None
         self.gpu_source = GpuSource.STAND_IN
         self.dcgm: Ratio | None = None
+        self.dcgm_at: Seconds = 0.0
         self.preemptions: int | None = None
         self.last_report: Seconds | None = None
         self.draining = False
@@ -57,35 +66,45 @@ class PodLoad:
 
     def _count(self, now: Seconds, change: int) -> None:
         self.delta += change
-        if self.last_report is not None:
-            self.recent.append((now, change))
+        self.recent.append((now, change))
 
     def reported(self, report: PodReport, *, since: Seconds, now: Seconds) -> None:
         """Take over a scrape that was sent at `since`."""
-        if self.last_report is None:
-            # Before the first scrape nothing was remembered one by one; all of it counts as seen.
-            self.delta = 0
         while self.recent and self.recent[0][0] <= since:
             self.recent.popleft()
         self.delta = sum(change for _, change in self.recent)
-        self.waiting = report.waiting
-        self.running = report.running
-        self.kv_usage = report.kv_usage
-        self.gpu, self.gpu_source = report.gpu_utilization, report.gpu_source
+        self.waiting = _count(report.waiting)
+        self.running = _count(report.running)
+        self.kv_usage = share(report.kv_usage)
+        self.gpu, self.gpu_source = share(report.gpu_utilization), report.gpu_source
         self.last_report = now
         self.detail = ""
+        # A scrape sent before a load ended still counts those that waited for it.
+        while self.ended_loads and self.ended_loads[0][0] < since:
+            self.ended_loads.popleft()
+        for _, followers in self.ended_loads:
+            self._run(followers)
 
-    def load_ended(self, followers: int) -> None:
+    def load_ended(self, followers: int, now: Seconds) -> None:
         """Requests that waited for an adapter run now; the last scrape could not know."""
+        self.ended_loads.append((now, followers))
+        self._run(followers)
+
+    def _run(self, followers: int) -> None:
         if self.waiting:
             moved = min(self.waiting, followers)
             self.waiting -= moved
             self.running = (self.running or 0) + moved
 
+    def gpu_reported(self, utilization: Ratio, now: Seconds) -> None:
+        """A DCGM exporter's figure."""
+        self.dcgm, self.dcgm_at = share(utilization), now
+
     def restarted(self) -> None:
         """The process is new: nothing runs, nothing waits."""
         self.waiting = self.running = None
         self.kv_usage = self.gpu = self.preemptions = None
+        self.ended_loads.clear()
         self.restarts += 1
 
     def queue_depth(self) -> float:
@@ -105,11 +124,20 @@ class PodLoad:
         if self.dcgm is not None:
             return self.dcgm, GpuSource.DCGM
         running = self.in_flight if self.running is None else self.running + self.delta
-        return min(1.0, max(0, running) / self.limits.max_num_seqs), GpuSource.STAND_IN
+        return min(1.0, max(0, running) / max(1, self.limits.max_num_seqs)), GpuSource.STAND_IN
 
     def pressure(self, report: PodReport) -> Ratio:
         """Pressure [SPEC]: KV use while requests wait or preemptions rise, or what the pod itself calls pressure."""
         before, self.preemptions = self.preemptions, report.preemptions
         rising = before is not None and report.preemptions is not None and report.preemptions > before
         squeezed = (report.waiting or 0) > 0 or rising
-        return max(report.memory_pressure or 0.0, (report.kv_usage or 0.0) if squeezed else 0.0)
+        return max(share(report.memory_pressure) or 0.0, (share(report.kv_usage) or 0.0) if squeezed else 0.0)
+
+
+def share(value: Ratio | None) -> Ratio | None:
+    """The value when it is one; None otherwise (NaN too)."""
+    return value if value is not None and 0.0 <= value <= 1.0 else None
+
+
+def _count(value: int | None) -> int | None:
+    return max(0, value) if value is not None else None

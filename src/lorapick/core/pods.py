@@ -8,8 +8,9 @@ import msgspec
 
 from lorapick.core.columns import CODE
 from lorapick.core.podload import PodLoad
-from lorapick.core.requests import gate, release
+from lorapick.core.requests import gate, load_note, release
 from lorapick.core.state import FleetState
+from lorapick.model.adapters import PinSpec
 from lorapick.model.effects import Effect, Note
 from lorapick.model.events import (
     GpuReported,
@@ -31,64 +32,69 @@ MISSED_SCRAPES = 3
 """Scrapes in a row that may fail before a pod counts as stale, when scrapes are rarer than `stale_after` assumes."""
 
 
-def on_appeared(state: FleetState, event: PodAppeared, now: Seconds) -> list[Effect]:
-    """A new pod is empty and may serve at once; it has `stale_after` to report."""
+def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[Effect]:
+    """A new pod is empty and may serve at once; it has `stale_after` to report. A known one drains no longer."""
     if event.pod.name in state.columns.row_of:
-        return _change(state, event.pod)
+        row = state.columns.row_of[event.pod.name]
+        state.loads[row].draining = False
+        gate(state, row)
+        return _change(state, event.pod, now=now, cause=event.id)
     row = state.columns.add(event.pod)
     state.loads[row] = PodLoad(event.pod.limits)
     state.columns.gate[row] = 0
     state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
     state.residency.appear(row, event.pod)
-    _pin(state, row, event.pod, now)
+    _pin(state, row, event.pod, now=now)
     state.refresh(row)
     return []
 
 
-def on_changed(state: FleetState, event: PodChanged, now: Seconds) -> list[Effect]:
+def on_changed(state: FleetState, event: PodChanged, *, now: Seconds) -> list[Effect]:
     """Another address is another process; anything else changes in place."""
-    row = state.columns.row_of.get(event.pod.name)
-    if row is None:
-        return on_appeared(state, PodAppeared(t=event.t, id=event.id, pod=event.pod), now)
-    before = state.columns.pods[row]
-    if before is not None and before.address != event.pod.address:
-        _restart(state, row, now)
-    return _change(state, event.pod)
+    if event.pod.name not in state.columns.row_of:
+        return on_appeared(state, PodAppeared(t=event.t, id=event.id, pod=event.pod), now=now)
+    return _change(state, event.pod, now=now, cause=event.id)
 
 
-def _change(state: FleetState, pod: Pod) -> list[Effect]:
+def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Effect]:
     row = state.columns.row_of[pod.name]
+    load = state.loads[row]
+    if state.columns.targets[row].address != pod.address:
+        _restart(state, row, now=now)
+        load.circuit_open = False
+        gate(state, row)
+        state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
     state.columns.describe(row, pod)
-    state.loads[row].limits = pod.limits
-    state.residency.resize(row, pod)
+    load.limits = pod.limits
+    state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
+    _pin(state, row, pod, now=now)
     state.refresh(row)
-    return []
+    return release(state, row, now=now, cause=cause)
 
 
-def _pin(state: FleetState, row: int, pod: Pod, now: Seconds) -> None:
+def _pin(state: FleetState, row: int, pod: Pod, *, now: Seconds) -> None:
     for name, pin in state.pins.items():
-        if pins_here(pin.pods, pin.selector, pod):
-            state.residency.pin(row, name, pinned=True, now=now)
+        state.residency.pin(row, name, pinned=pins_here(pin, pod), now=now)
 
 
-def pins_here(pods: tuple[str, ...], selector: dict[str, str], pod: Pod) -> bool:
+def pins_here(pin: PinSpec, pod: Pod) -> bool:
     """Whether a pin names this pod, by name or by labels. Pins by count are placed by the controller."""
-    if pod.name in pods:
+    if pod.name in pin.pods:
         return True
-    return bool(selector) and all(pod.labels.get(key) == value for key, value in selector.items())
+    return bool(pin.selector) and all(pod.labels.get(key) == value for key, value in pin.selector.items())
 
 
-def on_draining(state: FleetState, event: PodDraining, now: Seconds) -> list[Effect]:
+def on_draining(state: FleetState, event: PodDraining, *, now: Seconds) -> list[Effect]:
     """No new requests go there."""
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
     state.loads[row].draining = True
     gate(state, row)
-    return release(state, row, now, cause=event.id)
+    return release(state, row, now=now, cause=event.id)
 
 
-def on_gone(state: FleetState, event: PodGone, now: Seconds) -> list[Effect]:
+def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     """Forget the pod; its requests end when their streams do, those held for it are decided anew."""
     if event.pod not in state.columns.row_of:
         return []
@@ -97,13 +103,12 @@ def on_gone(state: FleetState, event: PodGone, now: Seconds) -> list[Effect]:
         if flight.row == row:
             flight.row = -1
     state.residency.gone(row)
-    state.prefixes.clear(row)
+    state.prefixes.forget(row)
     del state.loads[row]
-    state.columns.version += 1
-    return release(state, row, now, cause=event.id)
+    return release(state, row, now=now, cause=event.id)
 
 
-def on_reported(state: FleetState, event: PodReported, now: Seconds) -> list[Effect]:
+def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[Effect]:
     """One scrape: numbers, residency, pressure; the pod is fresh and its circuit closed."""
     row = state.columns.row_of.get(event.pod)
     if row is None:
@@ -112,7 +117,7 @@ def on_reported(state: FleetState, event: PodReported, now: Seconds) -> list[Eff
     load, report = state.loads[row], event.report
     effects: list[Effect] = []
     if _restarted(state, row, report):
-        _restart(state, row, now)
+        _restart(state, row, now=now)
         effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
     # A scraper that stretched its interval to keep to its budget must not make every pod look stale.
     patience = max(state.settings.scrape.stale_after, MISSED_SCRAPES * (event.every or 0.0))
@@ -120,14 +125,18 @@ def on_reported(state: FleetState, event: PodReported, now: Seconds) -> list[Eff
     load.circuit_open = False
     _pressure(state, row, report)
     load.reported(report, since=since, now=now)
+    if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
+        load.dcgm = None
     if report.max_loras is not None and report.max_loras != load.limits.max_loras:
         load.limits = msgspec.structs.replace(load.limits, max_loras=report.max_loras)
+        state.residency.resize(row, gpu_slots=report.max_loras, cpu_slots=load.limits.max_cpu_loras)
     if report.gpu_blocks:
         state.prefixes.bound(row, report.gpu_blocks)
-    state.residency.reported(row, report, since=since, now=now)
+    ended = state.residency.reported(row, report, since=since, now=now)
     gate(state, row)
     state.refresh(row)
-    return [*effects, *release(state, row, now, cause=event.id)]
+    effects += [load_note(state, over, cause=event.id) for over in ended]
+    return [*effects, *release(state, row, now=now, cause=event.id)]
 
 
 def _restarted(state: FleetState, row: int, report: PodReport) -> bool:
@@ -139,7 +148,7 @@ def _restarted(state: FleetState, row: int, report: PodReport) -> bool:
     return before is not None and report.process_start is not None and abs(report.process_start - before) > 0.5
 
 
-def _restart(state: FleetState, row: int, now: Seconds) -> None:
+def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.loads[row].restarted()
     state.prefixes.clear(row)
     state.residency.restart(row, now)
@@ -157,7 +166,7 @@ def _pressure(state: FleetState, row: int, report: PodReport) -> None:
     state.columns.pressure[row] = code
 
 
-def on_silent(state: FleetState, event: PodSilent, now: Seconds) -> list[Effect]:
+def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effect]:
     """A failed scrape. A refused connection closes the pod at once; anything else only lets its report grow old."""
     row = state.columns.row_of.get(event.pod)
     if row is None:
@@ -167,21 +176,20 @@ def on_silent(state: FleetState, event: PodSilent, now: Seconds) -> list[Effect]
     if event.why is SilentWhy.REFUSED:
         load.circuit_open = True
         gate(state, row)
-        return release(state, row, now, cause=event.id)
+        return release(state, row, now=now, cause=event.id)
     return []
 
 
-def on_gpu(state: FleetState, event: GpuReported, now: Seconds) -> list[Effect]:
+def on_gpu(state: FleetState, event: GpuReported, *, now: Seconds) -> list[Effect]:
     """A DCGM exporter's figure; the pod's own beats it."""
-    del now
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        state.loads[row].dcgm = event.utilization
+        state.loads[row].gpu_reported(event.utilization, now)
         state.refresh(row)
     return []
 
 
-def on_kv_stored(state: FleetState, event: KvStored, now: Seconds) -> list[Effect]:
+def on_kv_stored(state: FleetState, event: KvStored, *, now: Seconds) -> list[Effect]:
     """The pod says what it cached."""
     del now
     row = state.columns.row_of.get(event.pod)
@@ -190,7 +198,7 @@ def on_kv_stored(state: FleetState, event: KvStored, now: Seconds) -> list[Effec
     return []
 
 
-def on_kv_removed(state: FleetState, event: KvRemoved, now: Seconds) -> list[Effect]:
+def on_kv_removed(state: FleetState, event: KvRemoved, *, now: Seconds) -> list[Effect]:
     """The pod says what it dropped."""
     del now
     row = state.columns.row_of.get(event.pod)
@@ -199,7 +207,7 @@ def on_kv_removed(state: FleetState, event: KvRemoved, now: Seconds) -> list[Eff
     return []
 
 
-def on_kv_cleared(state: FleetState, event: KvCleared, now: Seconds) -> list[Effect]:
+def on_kv_cleared(state: FleetState, event: KvCleared, *, now: Seconds) -> list[Effect]:
     """The pod dropped its whole prefix cache."""
     del now
     row = state.columns.row_of.get(event.pod)

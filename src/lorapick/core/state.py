@@ -10,6 +10,7 @@ from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.picking.prefix_index import PrefixIndex
+from lorapick.core.picking.round_robin import RoundRobin
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
 from lorapick.model.adapters import Adapter, Alias, PinSpec
@@ -25,7 +26,7 @@ MAX_SESSIONS = 100_000
 class Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "follow_until", "pod", "request", "row", "started", "tier", "tries")
+    __slots__ = ("adapter", "arrived", "follow_until", "pod", "request", "row", "started", "tier")
 
     def __init__(self, request: Request, adapter: Adapter | None, now: Seconds) -> None:
         self.request = request
@@ -37,11 +38,11 @@ class Flight:
         self.pod: PodName | None = None
         """Pod that has or had it; None: held."""
         self.started = False
+        """Whether response headers without an error came."""
         self.tier: Tier | None = None
         """Tier believed at dispatch; None for the base model."""
         self.follow_until: Seconds | None = None
         """Until when it may wait for another request's load; None: it has not waited."""
-        self.tries = 0
 
     @property
     def adapter_name(self) -> AdapterName | None:
@@ -76,6 +77,7 @@ class Tally:
         self.fallbacks = 0
         """Requests that another pod served than picked."""
         self.scoring_errors = 0
+        """Decisions taken by the spare policy because the configured one failed."""
         self.outcomes: Counter[Outcome] = Counter()
         self.picks_by_tier: Counter[str] = Counter()
 
@@ -87,6 +89,8 @@ class FleetState:
         self.settings = settings
         self.seed = seed
         self.policy = make_policy(settings.picking)
+        self.spare_policy = RoundRobin(settings.picking)
+        """Takes over for one decision when the configured one fails."""
         self.columns = PodColumns()
         self.loads: dict[int, PodLoad] = {}
         """Per row."""
@@ -99,6 +103,8 @@ class FleetState:
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
         self.aliases: dict[str, Alias] = {alias.name: alias for alias in settings.aliases}
         self.pins: dict[AdapterName, PinSpec] = {}
+        self.near_names_from: Seconds = float("-inf")
+        """From when on near names may be looked for again (see `core.naming`)."""
         self.tally = Tally()
         self.journal = Journal()
         for adapter in settings.adapters:
@@ -112,11 +118,12 @@ class FleetState:
         columns = self.columns
         columns.queue[row] = load.queue_depth()
         columns.gpu[row], columns.gpu_source[row] = load.gpu_utilization()
-        columns.version += 1
 
-    def remember_session(self, model: str, session: str, pod: PodName) -> None:
-        """Note which pod served a session last."""
-        key = (model, session)
+    def remember_session(self, request: Request, pod: PodName) -> None:
+        """Note which pod serves a session."""
+        if request.session is None:
+            return
+        key = (request.model, request.session)
         self.sessions[key] = pod
         self.sessions.move_to_end(key)
         if len(self.sessions) > MAX_SESSIONS:

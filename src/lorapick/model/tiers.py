@@ -22,13 +22,15 @@ class Tier(IntEnum):
     @property
     def word(self) -> str:
         """Lower-case name, as used in labels, JSON and docs."""
-        return self.name.lower()
+        return _WORDS[self]
 
     @property
     def on_gpu(self) -> bool:
         """Whether the adapter holds a GPU slot and is usable there at once."""
         return self >= Tier.GPU_IDLE
 
+
+_WORDS = tuple(tier.name.lower() for tier in Tier)
 
 class Source(StrEnum):
     """How a belief about a tier came to be. Reported beats commanded beats inferred."""

@@ -2,7 +2,7 @@
 
 In: request ids with the pod they wait for and their bound. Out: who may be tried again, in order of arrival.
 Bounded in number and in time; nothing is lost: every held request leaves by a decision at the latest at `until`.
-Not here: the decision itself (see `core.requests`).
+Not here: the decision itself (see `core.deciding`).
 """
 
 from collections import OrderedDict
@@ -13,12 +13,15 @@ from lorapick.model.units import RequestId, Seconds
 class Holds:
     """Held requests, oldest first, by the row they wait for."""
 
-    __slots__ = ("_by_row", "_until", "limit")
+    __slots__ = ("_by_row", "_next_due", "_until", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        """Most requests at once. Lowering it sends nobody away that waits already."""
         self._until: OrderedDict[RequestId, tuple[Seconds, int]] = OrderedDict()
         self._by_row: dict[int, OrderedDict[RequestId, None]] = {}
+        self._next_due: Seconds | None = None
+        """The first bound; None: nothing is held, or it must be looked for."""
 
     def __len__(self) -> int:
         return len(self._until)
@@ -31,22 +34,30 @@ class Holds:
         """Whether one more would pass the limit."""
         return len(self._until) >= self.limit
 
-    def add(self, request_id: RequestId, row: int, until: Seconds) -> None:
-        """Hold a request for a pod, at the longest until `until`."""
+    def add(self, request_id: RequestId, row: int, *, until: Seconds) -> None:
+        """Hold a request for a pod, at the longest until `until`; one that waits for another pod moves to the end."""
         self.remove(request_id)
         self._until[request_id] = (until, row)
         self._by_row.setdefault(row, OrderedDict())[request_id] = None
+        self._next_due = None
 
-    def remove(self, request_id: RequestId) -> bool:
-        """Let go of a request; whether it was held."""
+    def remove(self, request_id: RequestId) -> None:
+        """Let go of a request, held or not."""
         entry = self._until.pop(request_id, None)
         if entry is None:
-            return False
-        waiting = self._by_row[entry[1]]
+            return
+        until, row = entry
+        waiting = self._by_row[row]
         del waiting[request_id]
         if not waiting:
-            del self._by_row[entry[1]]
-        return True
+            del self._by_row[row]
+        if until == self._next_due:
+            self._next_due = None
+
+    def row_of(self, request_id: RequestId) -> int:
+        """Row that a request waits for; -1: it is not held."""
+        entry = self._until.get(request_id)
+        return entry[1] if entry is not None else -1
 
     def waiting_for(self, row: int) -> list[RequestId]:
         """Requests held for a pod, oldest first."""
@@ -62,4 +73,6 @@ class Holds:
 
     def next_due(self) -> Seconds | None:
         """When the first bound is reached; None: nothing is held."""
-        return min((until for until, _ in self._until.values()), default=None)
+        if self._next_due is None and self._until:
+            self._next_due = min(until for until, _ in self._until.values())
+        return self._next_due

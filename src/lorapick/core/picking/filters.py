@@ -23,7 +23,7 @@ QUEUE_FULL = CODE[Reason.QUEUE_FULL]
 LOADING = int(Tier.LOADING)
 
 
-def veto(query: Query, view: FleetView, row: int, now: Seconds) -> int:
+def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
     """Code of the first filter that refuses the pod of `row`; 0 when it may serve."""
     if view.gate[row]:
         return view.gate[row]
@@ -49,7 +49,7 @@ def veto(query: Query, view: FleetView, row: int, now: Seconds) -> int:
     return 0
 
 
-def passing(query: Query, view: FleetView, now: Seconds) -> list[int]:
+def passing(query: Query, view: FleetView, *, now: Seconds) -> list[int]:
     """Rows that `veto` passes, in row order: the same tests in one loop without a call per row."""
     gate, prefill, queue, limit, fresh = view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until
     oldest = float("-inf") if query.ignore_stale else now
@@ -72,7 +72,7 @@ def passing(query: Query, view: FleetView, now: Seconds) -> list[int]:
     return rows
 
 
-def eligible(query: Query, columns: PodColumns, now: Seconds) -> NDArray[np.bool_]:
+def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.bool_]:
     """Rows that `veto` passes, all at once. Which filter refused the others is rebuilt only when someone asks."""
     view = columns.vectors()
     may: NDArray[np.bool_] = (view.gate == 0) & (view.queue < view.max_queue) & (view.prefill_only == 0)

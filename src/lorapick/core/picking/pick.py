@@ -40,7 +40,11 @@ NOBODY = Choice(-1, math.nan, ())
 
 
 def pick(query: Query, columns: PodColumns, *, now: Seconds, draw: Ratio, policy: Policy, fallbacks: int = 2) -> Choice:
-    """Return the row with the best score among those no filter vetoes."""
+    """Return the row with the best score among those no filter vetoes.
+
+    Raises:
+        ValueError: the policy scored some pod NaN.
+    """
     assert 0.0 <= draw < 1.0, draw
     if columns.rows <= LOOP_ROWS:
         return pick_by_loop(query, columns, now=now, draw=draw, policy=policy, fallbacks=fallbacks)
@@ -51,35 +55,42 @@ def pick_by_loop(
     query: Query, columns: PodColumns, *, now: Seconds, draw: Ratio, policy: Policy, fallbacks: int
 ) -> Choice:
     """Row after row; best for some dozens of pods."""
-    rows = passing(query, columns, now)
+    rows = passing(query, columns, now=now)
     if not rows:
         return NOBODY
-    scores = policy.score_rows(query, columns, rows)
-    best = max(scores)
-    tied = [row for row, score in zip(rows, scores, strict=True) if score == best]
-    winner = tied[int(draw * len(tied))]
-    if query.session_row >= 0:
-        winner = _sticky(query, winner, rows)
-    ranked = sorted(zip([-score for score in scores], rows, strict=True))
-    rest = tuple([row for _, row in ranked[: fallbacks + 1] if row != winner][:fallbacks])
-    return Choice(winner, scores[rows.index(winner)], rest)
+    scores = policy.score_rows(query, columns, rows=rows)
+    if math.isnan(sum(scores)):
+        raise _not_a_number(policy)
+    # Best first; a sort with `reverse` keeps the order of equals, so equals stay in row order.
+    ranked = sorted(range(len(rows)), key=scores.__getitem__, reverse=True)
+    best, ties = scores[ranked[0]], 1
+    while ties < len(ranked) and scores[ranked[ties]] == best:
+        ties += 1
+    place = ranked[int(draw * ties)]
+    session = query.session_row
+    if session >= 0 and session in rows and _equal_holders(query, session, rows[place]):
+        place = rows.index(session)
+    rest = [rows[other] for other in ranked[: fallbacks + 1] if other != place]
+    return Choice(rows[place], scores[place], tuple(rest[:fallbacks]))
 
 
 def pick_by_columns(
     query: Query, columns: PodColumns, *, now: Seconds, draw: Ratio, policy: Policy, fallbacks: int
 ) -> Choice:
     """All rows at once; best for hundreds and thousands of pods."""
-    may = eligible(query, columns, now)
+    may = eligible(query, columns, now=now)
     scores = policy.scores(query, columns)
     scores[~may] = -np.inf
-    best = scores.max()
+    best = scores.max(initial=-np.inf)
     if best == -np.inf:
         return NOBODY
+    if math.isnan(best):
+        raise _not_a_number(policy)
     ties = np.flatnonzero(scores == best)
     winner = int(ties[int(draw * len(ties))])
     session = query.session_row
-    if session >= 0 and may[session]:
-        winner = _sticky(query, winner, [session])
+    if session >= 0 and may[session] and _equal_holders(query, session, winner):
+        winner = session
     score = float(scores[winner])
     rest: list[int] = []
     scores[winner] = -np.inf
@@ -93,16 +104,17 @@ def pick_by_columns(
     return Choice(winner, score, tuple(rest))
 
 
-def _sticky(query: Query, winner: int, may: list[int]) -> int:
-    """Among equal holders the session's last pod: same residency code as the winner, and allowed to serve."""
-    session = query.session_row
-    if session not in may or session == winner:
-        return winner
+def _not_a_number(policy: Policy) -> ValueError:
+    return ValueError(f"policy {policy.name!r} scored some pod NaN; a score is a number, higher is better")
+
+
+def _equal_holders(query: Query, one: int, other: int) -> bool:
+    """Whether two rows hold the adapter alike, so that a session may prefer its last pod over the best score.
+
+    Serving and idle are one class: both hold it. Only another tier or a pin tells holders apart.
+    """
     codes = query.codes
-    # Serving and idle are one class here: both hold the adapter; only a pin or another tier tells them apart.
-    if codes is None or _holder_class(codes[session]) == _holder_class(codes[winner]):
-        return session
-    return winner
+    return codes is None or _holder_class(codes[one]) == _holder_class(codes[other])
 
 
 def _holder_class(code: int) -> int:

@@ -21,11 +21,11 @@ class Policy(Protocol):
     coalesces: bool
     """Whether requests for an adapter that is on its way follow the pod that loads it [R3.3]."""
 
-    def score(self, query: Query, view: FleetView, row: int) -> float:
+    def score(self, query: Query, view: FleetView, *, row: int) -> float:
         """Score of one pod."""
         ...
 
-    def score_rows(self, query: Query, view: FleetView, rows: list[int]) -> list[float]:
+    def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """Scores of some rows, in their order, without a call per row."""
         ...
 
@@ -33,7 +33,7 @@ class Policy(Protocol):
         """Scores of all rows, vetoed ones included; a fresh array."""
         ...
 
-    def terms(self, query: Query, view: FleetView, row: int) -> Terms | None:
+    def terms(self, query: Query, view: FleetView, *, row: int) -> Terms | None:
         """The parts of one pod's score, for an explanation; None when the policy has none."""
         ...
 

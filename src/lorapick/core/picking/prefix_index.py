@@ -3,6 +3,7 @@
 In: block ids of requests as they are dispatched (chained, seeded by adapter, so equal prefixes under two
 adapters never meet). Out: per pod, the share of a request's leading blocks believed cached there.
 Approximate: it never sees the engine's real evictions, so each pod's memory is bounded by an LRU of blocks.
+Of one request the last block is the oldest, as in engines: a prefix loses its tail before its head.
 Not here: exact KV events' own accounting (they only add and remove blocks through the same calls).
 """
 
@@ -15,10 +16,11 @@ from lorapick.model.units import BlockId, Ratio
 class PrefixIndex:
     """Blocks to pods as bit masks (bit = row), and per pod an LRU of its blocks."""
 
-    __slots__ = ("_bounds", "_default_bound", "_holders", "_recency")
+    __slots__ = ("_bounds", "_holders", "_recency", "blocks_per_pod")
 
     def __init__(self, *, blocks_per_pod: int) -> None:
-        self._default_bound = blocks_per_pod
+        self.blocks_per_pod = blocks_per_pod
+        """Bound of pods that have not reported their own; takes effect at their next request."""
         self._holders: dict[BlockId, int] = {}
         self._recency: dict[int, OrderedDict[BlockId, None]] = {}
         self._bounds: dict[int, int] = {}
@@ -26,6 +28,7 @@ class PrefixIndex:
     def bound(self, row: int, blocks: int) -> None:
         """Set a pod's own bound (its KV blocks), once it reported one."""
         self._bounds[row] = blocks
+        self._trim(row)
 
     def match(self, blocks: Sequence[BlockId]) -> dict[int, Ratio]:
         """Share of `blocks` that lead each pod's cache, by row; rows with none are absent."""
@@ -45,23 +48,20 @@ class PrefixIndex:
         _note(shares, alive, 1.0)
         return shares
 
-    def record(self, row: int, blocks: Iterable[BlockId]) -> None:
-        """The pod now computes these blocks: it will hold them, oldest of its blocks first out."""
+    def record(self, row: int, blocks: Sequence[BlockId]) -> None:
+        """The pod now computes these blocks of one prompt: it will hold them, oldest of its blocks first out."""
         recency = self._recency.get(row)
         if recency is None:
             recency = self._recency[row] = OrderedDict()
         holders = self._holders
         bit = 1 << row
-        for block in blocks:
+        for block in reversed(blocks):
             if block in recency:
                 recency.move_to_end(block)
             else:
                 recency[block] = None
                 holders[block] = holders.get(block, 0) | bit
-        bound = self._bounds.get(row, self._default_bound)
-        while len(recency) > bound:
-            block, _ = recency.popitem(last=False)
-            self._drop(block, bit)
+        self._trim(row)
 
     def remove(self, row: int, blocks: Iterable[BlockId]) -> None:
         """The pod dropped these blocks."""
@@ -74,14 +74,23 @@ class PrefixIndex:
                 self._drop(block, 1 << row)
 
     def clear(self, row: int) -> None:
-        """The pod holds nothing: it restarted, is gone, or said so."""
-        self._bounds.pop(row, None)
+        """The pod holds nothing: it restarted, or said so."""
         for block in self._recency.pop(row, ()):
             self._drop(block, 1 << row)
 
-    def blocks_on(self, row: int) -> int:
-        """Number of blocks believed cached on a pod."""
-        return len(self._recency.get(row, ()))
+    def forget(self, row: int) -> None:
+        """The pod is gone; the row's next pod has its own bound."""
+        self.clear(row)
+        self._bounds.pop(row, None)
+
+    def _trim(self, row: int) -> None:
+        recency = self._recency.get(row)
+        if recency is None:
+            return
+        bound = self._bounds.get(row, self.blocks_per_pod)
+        while len(recency) > bound:
+            block, _ = recency.popitem(last=False)
+            self._drop(block, 1 << row)
 
     def _drop(self, block: BlockId, bit: int) -> None:
         left = self._holders[block] & ~bit
@@ -91,9 +100,10 @@ class PrefixIndex:
             del self._holders[block]
 
     def check(self) -> None:
-        """Holders and recency tell the same story."""
+        """Holders and recency tell the same story, within the bounds that pods reported."""
         seen: dict[BlockId, int] = {}
         for row, blocks in self._recency.items():
+            assert row not in self._bounds or len(blocks) <= self._bounds[row], f"row {row}: {len(blocks)} blocks"
             for block in blocks:
                 seen[block] = seen.get(block, 0) | (1 << row)
         assert seen == self._holders, "prefix index: holders differ from the pods' own lists"

@@ -17,12 +17,12 @@ class RoundRobin:
     def __init__(self, settings: PickingSettings) -> None:
         del settings
 
-    def score(self, query: Query, view: FleetView, row: int) -> float:
+    def score(self, query: Query, view: FleetView, *, row: int) -> float:
         """Minus the number of rows to go round until this one."""
         del query
         return -float((row - view.turn) % view.rows)
 
-    def score_rows(self, query: Query, view: FleetView, rows: list[int]) -> list[float]:
+    def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """The same for some rows."""
         del query
         return [-float((row - view.turn) % view.rows) for row in rows]
@@ -32,7 +32,7 @@ class RoundRobin:
         del query
         return -((np.arange(columns.rows) - columns.turn) % columns.rows).astype(np.float64)
 
-    def terms(self, query: Query, view: FleetView, row: int) -> None:
+    def terms(self, query: Query, view: FleetView, *, row: int) -> None:
         """Round-robin weighs nothing."""
         del query, view, row
 

@@ -8,13 +8,14 @@ and as the oracle in tests. Not here: speed.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lorapick.core.columns import PINNED, REASONS, TIER_BITS
+from lorapick.core.columns import CODE, PINNED, REASONS, SOURCE_SHIFT, SOURCES, TIER_BITS
 from lorapick.core.picking.filters import veto
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.picks import PodVerdict
+from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Tier
 from lorapick.model.units import PodName, Ratio, Seconds
 
 
@@ -33,8 +34,8 @@ def judge(query: Query, view: FleetView, *, now: Seconds, policy: Policy) -> lis
     for row, pod in enumerate(view.pods):
         if pod is None:
             continue
-        reason = REASONS[veto(query, view, row, now)]
-        judged.append(Judged(row, reason, policy.score(query, view, row) if reason is None else None))
+        reason = REASONS[veto(query, view, row=row, now=now)]
+        judged.append(Judged(row, reason, policy.score(query, view, row=row) if reason is None else None))
     return judged
 
 
@@ -66,46 +67,44 @@ def _same_hold(query: Query, one: int, other: int) -> bool:
 
 
 def verdicts(
-    query: Query,
-    view: FleetView,
-    *,
-    now: Seconds,
-    policy: Policy,
-    winner: PodName | None,
-    sources: dict[PodName, Source] | None = None,
+    query: Query, view: FleetView, *, now: Seconds, policy: Policy, winner: PodName | None, reason: Reason | None
 ) -> tuple[PodVerdict, ...]:
-    """Every pod's part: the winner first, then by score, then by name."""
+    """Every pod's part: the winner first, then by score, then by name.
+
+    `reason` is the decision's own when nobody won; it is also what a pod lost by that could have served.
+    """
     judged = judge(query, view, now=now, policy=policy)
-    best = max((pod.score for pod in judged if pod.score is not None), default=None)
-    rows = [_verdict(query, view, pod, policy=policy, winner=winner, best=best) for pod in judged]
-    if sources:
-        rows = [_with_source(row, sources.get(row.pod)) for row in rows]
+    won = next((pod.score for pod in judged if _named(view, pod.row).name == winner), None)
+    rows = []
+    for pod in judged:
+        if _named(view, pod.row).name == winner:
+            lost_by = None
+        elif pod.reason is not None or winner is None:
+            lost_by = pod.reason or reason
+        else:
+            # At least as good a score and no win: the draw, the session's last pod or a load to follow decided.
+            tied = pod.score is not None and won is not None and pod.score >= won
+            lost_by = Reason.LOST_TIE if tied else Reason.OUTSCORED
+        rows.append(_verdict(query, view, pod, policy=policy, lost_by=lost_by))
     return tuple(sorted(rows, key=lambda row: (not row.won, row.score is None, -(row.score or 0.0), row.pod)))
 
 
-def _with_source(row: PodVerdict, source: Source | None) -> PodVerdict:
-    fields = {name: getattr(row, name) for name in row.__struct_fields__}
-    return PodVerdict(**{**fields, "source": source})
+def _named(view: FleetView, row: int) -> Pod:
+    pod = view.pods[row]
+    assert pod is not None
+    return pod
 
 
-def _verdict(
-    query: Query, view: FleetView, pod: Judged, *, policy: Policy, winner: PodName | None, best: float | None
-) -> PodVerdict:
-    named = view.pods[pod.row]
-    assert named is not None
-    won = named.name == winner
-    reason = pod.reason
-    if reason is None and not won:
-        reason = Reason.LOST_TIE if pod.score == best else Reason.OUTSCORED
+def _verdict(query: Query, view: FleetView, pod: Judged, *, policy: Policy, lost_by: Reason | None) -> PodVerdict:
     code = query.codes[pod.row] if query.codes is not None else None
     return PodVerdict(
-        pod=named.name,
-        won=won,
-        reason=None if won else reason,
+        pod=_named(view, pod.row).name,
+        won=lost_by is None,
+        reason=lost_by,
         score=pod.score,
-        terms=policy.terms(query, view, pod.row) if pod.score is not None else None,
+        terms=policy.terms(query, view, row=pod.row) if pod.score is not None else None,
         tier=Tier(code & TIER_BITS) if code is not None else None,
-        source=None,
+        source=SOURCES[code >> SOURCE_SHIFT] if code is not None else None,
         queue_depth=view.queue[pod.row],
         max_queue=int(view.max_queue[pod.row]),
         gpu_source=view.gpu_source[pod.row],
@@ -121,6 +120,8 @@ _MILDEST: Sequence[Reason] = (
     Reason.PRESSURE_HARD,
     Reason.PRESSURE_CRITICAL,
 )
+FULL = tuple(CODE[reason] for reason in _MILDEST)
+"""Veto codes of pods that will have room again."""
 
 
 def why_nobody(judged: Sequence[Judged]) -> Reason:

@@ -11,14 +11,15 @@ For the base model every pod has affinity 1: its weights are always there.
 import numpy as np
 from numpy.typing import NDArray
 
-from lorapick.core.columns import PINNED, TIER_BITS, PodColumns
+from lorapick.core.columns import CODES, PINNED, TIER_BITS, PodColumns
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.picks import Terms
 from lorapick.model.settings import Affinity, PickingSettings
 from lorapick.model.tiers import Tier
 
-_FREE = 16
-"""Bit of an affinity look-up: the pod has a free slot."""
+_FREE = 64
+"""Bit of an affinity look-up, above every residency code: the pod has a free slot."""
+assert CODES <= _FREE
 
 
 def affinity_table(affinity: Affinity) -> list[float]:
@@ -44,20 +45,20 @@ class Weighted:
         self._affinity = affinity_table(settings.affinity)
         self._affinities = np.array(self._affinity)
 
-    def _affinity_of(self, query: Query, view: FleetView, row: int) -> float:
+    def _affinity_of(self, query: Query, view: FleetView, *, row: int) -> float:
         if query.codes is None:
             return 1.0
         return self._affinity[query.codes[row] | (_FREE if view.free_slots[row] > 0 else 0)]
 
-    def score(self, query: Query, view: FleetView, row: int) -> float:
+    def score(self, query: Query, view: FleetView, *, row: int) -> float:
         """Weighted sum for one pod, in the order of the formula."""
-        score = self._adapter * self._affinity_of(query, view, row)
+        score = self._adapter * self._affinity_of(query, view, row=row)
         score += self._kv * query.kv.get(row, 0.0)
         score += self._queue * (1.0 - view.queue[row] / view.max_queue[row])
         score += self._gpu * (1.0 - view.gpu[row])
         return score
 
-    def score_rows(self, query: Query, view: FleetView, rows: list[int]) -> list[float]:
+    def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """The same sums, with everything looked up once."""
         w_queue, w_gpu = self._queue, self._gpu
         queue, limit, gpu = view.queue, view.max_queue, view.gpu
@@ -91,10 +92,10 @@ class Weighted:
         score += self._gpu * (1.0 - view.gpu)
         return score
 
-    def terms(self, query: Query, view: FleetView, row: int) -> Terms:
+    def terms(self, query: Query, view: FleetView, *, row: int) -> Terms:
         """The four terms before weights."""
         return Terms(
-            adapter=self._affinity_of(query, view, row),
+            adapter=self._affinity_of(query, view, row=row),
             kv=query.kv.get(row, 0.0),
             queue=1.0 - view.queue[row] / view.max_queue[row],
             gpu=1.0 - view.gpu[row],

@@ -20,38 +20,52 @@ class Shadow:
     __slots__ = ("cpu", "cpu_slots", "gpu", "gpu_slots")
 
     def __init__(self, *, gpu_slots: int, cpu_slots: int) -> None:
-        self.gpu_slots = gpu_slots
-        self.cpu_slots = max(cpu_slots, gpu_slots)
         self.gpu: OrderedDict[AdapterName, None] = OrderedDict()
         self.cpu: OrderedDict[AdapterName, None] = OrderedDict()
+        self.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
 
-    def use(self, name: AdapterName, busy: Callable[[AdapterName], bool]) -> list[tuple[AdapterName, Tier]] | None:
+    def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
+        """Change the sizes; what no longer fits goes at the next use."""
+        self.gpu_slots = gpu_slots
+        self.cpu_slots = max(cpu_slots, gpu_slots)
+
+    def touch(self, name: AdapterName) -> bool:
+        """Make `name` the newest on both levels if it is on the GPU; whether it is."""
+        if name not in self.gpu:
+            return False
+        self.gpu.move_to_end(name)
+        self.cpu.move_to_end(name)
+        return True
+
+    def use(
+        self, name: AdapterName, busy: Callable[[AdapterName], bool], *, must_fit: bool = False
+    ) -> list[tuple[AdapterName, Tier]] | None:
         """Make `name` the newest on both levels; return what moved down and to where.
 
-        None, and no change, when every slot is held by a busy adapter: the engine defers the request.
+        None, and no change, when every slot is held by a busy adapter: the engine defers the request. With
+        `must_fit` the engine runs it all the same, so some adapter that we think busy is not: the oldest goes.
         """
-        if name in self.gpu:
-            self.gpu.move_to_end(name)
-            self.cpu.move_to_end(name)
+        if self.touch(name):
             return []
-        surplus = len(self.gpu) + 1 - self.gpu_slots
-        victims = [held for held in self.gpu if not busy(held)][: max(0, surplus)]
+        surplus = max(0, len(self.gpu) + 1 - self.gpu_slots)
+        victims = [held for held in self.gpu if not busy(held)][:surplus]
         if len(victims) < surplus:
-            return None
+            if not must_fit:
+                return None
+            victims = [*self.gpu][:surplus]
         for victim in victims:
             del self.gpu[victim]
-        moved = [(victim, Tier.CPU) for victim in victims]
         self.gpu[name] = None
         self.cpu[name] = None
         self.cpu.move_to_end(name)
+        tiers = dict.fromkeys(victims, Tier.CPU)
         while len(self.cpu) > self.cpu_slots:
             gone = next((held for held in self.cpu if held not in self.gpu), None)
             if gone is None:
                 break
             del self.cpu[gone]
-            moved = [entry for entry in moved if entry[0] != gone]
-            moved.append((gone, Tier.DISK))
-        return moved
+            tiers[gone] = Tier.DISK
+        return [*tiers.items()]
 
     def drop(self, name: AdapterName, tier: Tier) -> None:
         """The adapter left for `tier` (CPU keeps its host copy)."""

@@ -2,70 +2,51 @@
 
 In: dispatches, response starts, ends, scrapes, commands. Out: residency codes and free slots in the columns,
 and beliefs for people. Reported beats commanded beats inferred:
-- a pod that reports its adapters (`vllm:lora_adapter_loaded`) is believed, except about loads begun after
+- a pod that reports its adapters (`vllm:lora_adapter_loaded`) is believed, except about what changed after
   the scrape was sent;
 - commands change the belief when the engine agreed;
 - otherwise a shadow of the engine's two LRU levels follows what we routed (`core.residency.shadow`).
-`lora_requests_info` is activity, never absence: an adapter it names must be on the GPU, nothing follows for others.
+`lora_requests_info` is activity, never absence, and names adapters whose requests still wait: one that we believe
+below `loading` must be on its way or there; nothing follows for those that load, and nothing for those not named.
 A load the engine does by itself lasts from dispatch to the first response headers or to the tier's expected
-time, whichever is first. Not here: who should be where (see `core.placement`).
+time, whichever is first. Not here: who should be where (see `core.placement`), which names pods accept
+(see `core.residency.registry`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from lorapick.core.columns import PINNED, TIER_BITS, PodColumns
-from lorapick.core.residency.shadow import Shadow
+from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
+from lorapick.core.residency.cells import Cell, PodResidency
+from lorapick.core.residency.registry import Registry
 from lorapick.model.picks import Belief
-from lorapick.model.pods import Pod, PodReport
+from lorapick.model.pods import LoadedAdapter, Pod, PodReport
 from lorapick.model.settings import LoadTimes
 from lorapick.model.tiers import Source, Tier
-from lorapick.model.units import AdapterName, PodName, Seconds
+from lorapick.model.units import AdapterName, Seconds
+
+_SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOURCES)}
 
 
-class Cell:
-    """Belief about one adapter on one pod. `tier` is DISK, CPU, LOADING or GPU_IDLE; serving follows from use."""
+class EndedLoad(NamedTuple):
+    """A load that has ended, however we know."""
 
-    __slots__ = ("active", "came_from", "evidence", "expected", "in_flight", "pinned", "since", "source", "tier")
-
-    def __init__(self, now: Seconds) -> None:
-        self.tier = Tier.DISK
-        self.since = now
-        self.source = Source.INFERRED
-        self.evidence: Seconds | None = None
-        self.in_flight = 0
-        """Requests of ours that the pod has not ended."""
-        self.active = False
-        """The last scrape named it in flight: traffic that bypasses us counts too."""
-        self.pinned = False
-        self.expected = 0.0
-        """While loading: when it must be there at the latest."""
-        self.came_from = Tier.DISK
-        """While loading: the tier it comes from."""
-
-
-class PodResidency:
-    """Cells and shadow of one pod."""
-
-    __slots__ = ("cells", "name", "process_start", "registered", "row", "shadow")
-
-    def __init__(self, row: int, pod: Pod) -> None:
-        self.row = row
-        self.name = pod.name
-        self.cells: dict[AdapterName, Cell] = {}
-        self.shadow = Shadow(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
-        self.registered: dict[AdapterName, None] | None = None
-        """Names the engine accepts; None: it has not been asked, so declared adapters are taken as known to it."""
-        self.process_start: Seconds | None = None
+    row: int
+    name: AdapterName
+    tier: Tier
+    """Where the adapter came from."""
+    seconds: Seconds | None = None
+    """How long it took; None: nobody saw its end."""
 
 
 class Residency:
     """The table of all pods; the only writer of residency codes and free slots."""
 
     def __init__(self, columns: PodColumns, load_times: LoadTimes) -> None:
+        self.load_times = load_times
+        self.registry = Registry()
         self._columns = columns
-        self._load_times = load_times
         self._pods: dict[int, PodResidency] = {}
-        self._declared: dict[AdapterName, None] = {}
         self._loading: dict[tuple[int, AdapterName], Cell] = {}
         self._next_due = float("inf")
 
@@ -73,21 +54,21 @@ class Residency:
 
     def appear(self, row: int, pod: Pod) -> None:
         """A pod with empty slots: a fresh pod is empty, not full."""
-        self._pods[row] = PodResidency(row, pod)
-        self._columns.free_slots[row] = pod.limits.max_loras
-        for name in [*self._columns.adapters]:
-            self._write(self._pods[row], name)
-
-    def resize(self, row: int, pod: Pod) -> None:
-        """Discovery or the engine changed a pod's slots."""
-        home = self._pods[row]
-        home.shadow.gpu_slots = pod.limits.max_loras
-        home.shadow.cpu_slots = max(pod.limits.max_cpu_loras, pod.limits.max_loras)
+        home = self._pods[row] = PodResidency(row, pod)
+        self.registry.appear(row)
         self._columns.free_slots[row] = home.shadow.free
+        self._write_all(home)
+
+    def resize(self, row: int, *, gpu_slots: int, cpu_slots: int) -> None:
+        """Discovery or the engine says how many adapters a pod holds."""
+        shadow = self._pods[row].shadow
+        shadow.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
+        self._columns.free_slots[row] = shadow.free
 
     def gone(self, row: int) -> None:
         """Forget a pod."""
         home = self._pods.pop(row)
+        self.registry.gone(row)
         for name in home.cells:
             self._loading.pop((row, name), None)
 
@@ -95,165 +76,149 @@ class Residency:
         """The pod's process is new: nothing is loaded. Requests in flight stay counted until they end."""
         home = self._pods[row]
         home.shadow.clear()
-        home.registered = None
+        self.registry.ask_again(row)
         for name, cell in [*home.cells.items()]:
             cell.active = False
-            self._move(home, name, cell, Tier.DISK, now=now, source=Source.INFERRED)
+            self._move(home, name, cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             if not cell.in_flight and not cell.pinned:
                 del home.cells[name]
-        self._settle(home)
+        self._columns.free_slots[row] = home.shadow.free
+        self._write_all(home)
 
     def declare(self, name: AdapterName) -> None:
-        """The operator names an adapter: pods whose registry is unknown are taken to know it."""
-        self._declared[name] = None
+        """The operator names an adapter: pods that have not been asked are taken to accept it."""
+        self.registry.declare(name)
         self._columns.adapter_row(name)
         for home in self._pods.values():
             self._write(home, name)
 
     def retire(self, name: AdapterName) -> None:
-        """The operator withdraws an adapter; pods that register it may still serve it."""
-        self._declared.pop(name, None)
+        """The operator withdraws an adapter; pods that accept it may still serve it."""
+        self.registry.retire(name)
         for home in self._pods.values():
             self._write(home, name)
 
-    def known(self, name: AdapterName) -> bool:
-        """Whether the operator or some pod named this adapter."""
-        return name in self._declared or any(
-            home.registered is not None and name in home.registered for home in self._pods.values()
-        )
-
     def names(self) -> list[AdapterName]:
         """All names that the operator or a pod gave, sorted."""
-        names = dict(self._declared)
-        for home in self._pods.values():
-            names.update(home.registered or {})
-        return sorted(names)
+        return self.registry.names()
 
-    def registries_unknown(self) -> bool:
-        """Whether no pod has said yet which adapters it accepts."""
-        return all(home.registered is None for home in self._pods.values())
-
-    def pin(self, row: int, name: AdapterName, pinned: bool, now: Seconds) -> None:
+    def pin(self, row: int, name: AdapterName, *, pinned: bool, now: Seconds) -> None:
         """Mark an adapter as pinned on a pod (bookkeeping for the score; the controller keeps it there)."""
         home = self._pods[row]
-        self._cell(home, name, now).pinned = pinned
-        self._write(home, name)
+        if pinned or name in home.cells:
+            home.cell(name, now).pinned = pinned
+            self._write(home, name)
 
     # -- what requests tell
 
-    def dispatched(self, row: int, name: AdapterName, now: Seconds) -> Tier:
+    def dispatched(self, row: int, name: AdapterName, *, now: Seconds) -> Tier:
         """A request for `name` goes to the pod; return the tier it was believed in. Off the GPU, a load begins."""
         home = self._pods[row]
-        cell = self._cell(home, name, now)
+        cell = home.cell(name, now)
         before = Tier.GPU_SERVING if cell.tier.on_gpu and (cell.in_flight or cell.active) else cell.tier
         cell.in_flight += 1
-        if not cell.tier.on_gpu and cell.tier is not Tier.LOADING:
-            self._begin_load(home, name, cell, now)
+        if cell.tier < Tier.LOADING:
+            self._begin_load(home, name, cell, now=now, source=Source.INFERRED)
         self._use(home, name, now)
         self._write(home, name)
         return before
 
-    def started(self, row: int, name: AdapterName, now: Seconds) -> tuple[Tier, Seconds] | None:
-        """First response headers: it is on the GPU. Return (tier it came from, seconds) if that ended a load."""
-        home = self._pods.get(row)
-        if home is None or name not in home.cells:
-            return None
-        cell = home.cells[name]
-        ended = (cell.came_from, now - cell.since) if cell.tier is Tier.LOADING else None
+    def started(self, row: int, name: AdapterName, *, now: Seconds) -> EndedLoad | None:
+        """First response headers: it is on the GPU. Return the load if that ended one."""
+        home = self._pods[row]
+        cell = home.cell(name, now)
+        load = EndedLoad(row, name, cell.came_from, now - cell.since) if cell.tier is Tier.LOADING else None
         cell.evidence = now
         if not cell.tier.on_gpu:
             self._arrive(home, name, cell, now=now, source=Source.INFERRED)
-        return ended
+        return load
 
-    def ended(self, row: int, name: AdapterName, now: Seconds, *, load_failed: bool) -> None:
-        """One request less; a failed first load means that the adapter is not there."""
-        home = self._pods.get(row)
-        cell = home.cells.get(name) if home is not None else None
-        if home is None or cell is None or not cell.in_flight:
-            return
+    def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> None:
+        """One request less; when the last one that waited for a load failed, the adapter is not there."""
+        home = self._pods[row]
+        cell = home.cells[name]
         cell.in_flight -= 1
         if cell.tier.on_gpu:
             # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
             self._use(home, name, now)
-        elif load_failed and not cell.in_flight:
+        elif load_failed and cell.tier is Tier.LOADING and not cell.in_flight:
             home.shadow.drop(name, Tier.DISK)
-            self._move(home, name, cell, Tier.DISK, now=now, source=Source.INFERRED)
+            self._move(home, name, cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
+            self._columns.free_slots[row] = home.shadow.free
         self._write(home, name)
 
-    def expire(self, now: Seconds) -> list[tuple[PodName, AdapterName, Tier]]:
-        """End loads whose expected time has passed; return (pod, adapter, tier it came from)."""
+    def expire(self, now: Seconds) -> list[EndedLoad]:
+        """End loads whose expected time has passed, and return them."""
         if now < self._next_due:
             return []
-        due = [(key, cell) for key, cell in self._loading.items() if cell.expected <= now]
         ended = []
-        for (row, name), cell in due:
-            home = self._pods[row]
-            ended.append((home.name, name, cell.came_from))
-            self._arrive(home, name, cell, now=now, source=cell.source)
+        for (row, name), cell in [*self._loading.items()]:
+            if cell.expected <= now:
+                ended.append(EndedLoad(row, name, cell.came_from))
+                self._arrive(self._pods[row], name, cell, now=now, source=cell.source)
         self._next_due = min((cell.expected for cell in self._loading.values()), default=float("inf"))
         return ended
 
     # -- what pods and commands tell
 
-    def reported(self, row: int, report: PodReport, *, since: Seconds, now: Seconds) -> None:
-        """Take over one scrape; `since` is when it was sent."""
+    def reported(self, row: int, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:
+        """Take over one scrape, sent at `since`; return the loads that it shows to have ended."""
         home = self._pods[row]
+        ended: list[EndedLoad] = []
         if report.registered is not None:
-            self._register(home, report.registered)
+            for name in self.registry.learn(row, report.registered):
+                self._write(home, name)
         if report.loaded is not None:
-            self._believe(home, report, since=since, now=now)
+            ended = self._believe(home, report.loaded, since=since, now=now)
         if report.in_flight_adapters is not None:
-            self._activity(home, report.in_flight_adapters, now)
-        if report.max_loras is not None and report.max_loras != home.shadow.gpu_slots:
-            home.shadow.gpu_slots = report.max_loras
+            self._activity(home, report.in_flight_adapters, since=since, now=now)
         self._settle(home)
+        return ended
 
-    def commanded(self, row: int, name: AdapterName, now: Seconds) -> None:
-        """A load that we asked for begins."""
+    def commanded(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
+        """A load that somebody asked for begins; return whether none was under way and none was needed."""
         home = self._pods[row]
-        cell = self._cell(home, name, now)
-        if not cell.tier.on_gpu and cell.tier is not Tier.LOADING:
-            self._begin_load(home, name, cell, now)
+        cell = home.cell(name, now)
+        begins = cell.tier < Tier.LOADING
+        if begins:
+            self._begin_load(home, name, cell, now=now, source=Source.COMMANDED)
         cell.source = Source.COMMANDED
         self._use(home, name, now)
         self._write(home, name)
+        return begins
 
-    def arrived(self, row: int, name: AdapterName, now: Seconds, source: Source) -> None:
-        """The engine says that a load ended well: it registered the adapter and put it into a slot."""
+    def arrived(self, row: int, name: AdapterName, *, now: Seconds, seconds: Seconds | None) -> EndedLoad:
+        """The engine says that a load ended well: it accepts the adapter and has put it into a slot."""
         home = self._pods[row]
-        if home.registered is not None:
-            home.registered[name] = None
-        cell = self._cell(home, name, now)
+        self.registry.add(row, name)
+        cell = home.cell(name, now)
+        tier = cell.came_from if cell.tier is Tier.LOADING else cell.tier
         cell.evidence = now
-        self._arrive(home, name, cell, now=now, source=source)
+        self._arrive(home, name, cell, now=now, source=Source.COMMANDED)
+        return EndedLoad(row, name, tier, seconds)
 
-    def left(self, row: int, name: AdapterName, tier: Tier, now: Seconds, source: Source) -> None:
-        """The adapter is now in `tier`: a load failed, or the engine evicted it."""
+    def left(self, row: int, name: AdapterName, *, tier: Tier, now: Seconds, source: Source) -> None:
+        """The adapter is now in host memory (`cpu`) or only on disk (any other tier): evicted, or its load failed."""
         home = self._pods[row]
-        cell = self._cell(home, name, now)
+        cell = home.cell(name, now)
+        cell.evidence = now
         home.shadow.drop(name, tier)
-        cell.evidence = now
-        self._move(home, name, cell, tier, now=now, source=source)
+        if tier is Tier.CPU:
+            home.shadow.cpu[name] = None
+        self._move(home, name, cell, tier=tier if tier is Tier.CPU else Tier.DISK, now=now, source=source)
         self._settle(home)
 
     def unregistered(self, row: int, name: AdapterName) -> None:
         """An unload succeeded: the engine answers 404. On vLLM the weights keep their slot until the LRU moves on."""
-        home = self._pods[row]
-        if home.registered is None:
-            home.registered = dict(self._declared)
-        home.registered.pop(name, None)
-        self._write(home, name)
+        self.registry.drop(row, name)
+        self._write(self._pods[row], name)
 
     # -- what people ask
 
     @property
     def next_due(self) -> Seconds:
-        """When the next unreported load counts as ended; infinity: none is under way."""
+        """When to look again for loads that nobody reports the end of; infinity: none is under way."""
         return self._next_due
-
-    def tier(self, row: int, name: AdapterName) -> Tier:
-        """Tier as picking sees it."""
-        return Tier(self._columns.adapter_row(name)[row] & TIER_BITS)
 
     def loading_rows(self, name: AdapterName) -> list[int]:
         """Rows that are bringing this adapter in, in row order."""
@@ -266,7 +231,7 @@ class Residency:
 
     def load_time(self, tier: Tier) -> Seconds:
         """Expected seconds of a load from `tier`."""
-        return self._load_times.cpu if tier is Tier.CPU else self._load_times.disk
+        return self.load_times.cpu if tier is Tier.CPU else self.load_times.disk
 
     def beliefs(self) -> Iterator[Belief]:
         """Every cell, by pod row and then adapter name."""
@@ -276,7 +241,7 @@ class Residency:
                 yield Belief(
                     pod=home.name,
                     adapter=name,
-                    tier=self.tier(home.row, name),
+                    tier=Tier(self._columns.adapter_row(name)[home.row] & TIER_BITS),
                     since=cell.since,
                     source=cell.source,
                     in_flight=cell.in_flight,
@@ -284,83 +249,92 @@ class Residency:
                     last_evidence=cell.evidence,
                 )
 
-    def source(self, row: int, name: AdapterName) -> Source:
-        """How we know; INFERRED when nobody ever said anything."""
-        cell = self._pods[row].cells.get(name)
-        return cell.source if cell is not None else Source.INFERRED
-
     def home(self, row: int) -> PodResidency:
-        """Cells and shadow of one pod, for invariants and restarts."""
+        """Cells and shadow of one pod, for views and invariants."""
         return self._pods[row]
+
+    def check(self) -> None:
+        """Loads under way are those that cells say."""
+        said = {
+            (home.row, name)
+            for home in self._pods.values()
+            for name, cell in home.cells.items()
+            if cell.tier is Tier.LOADING
+        }
+        assert said == {*self._loading}, f"cells say {sorted(said)} load, the list says {sorted(self._loading)}"
+        due = min((cell.expected for cell in self._loading.values()), default=float("inf"))
+        assert self._next_due <= due, f"a load ends at {due}, nobody looks before {self._next_due}"
+        self.registry.check()
 
     # -- inside
 
-    def _cell(self, home: PodResidency, name: AdapterName, now: Seconds) -> Cell:
-        cell = home.cells.get(name)
-        if cell is None:
-            cell = home.cells[name] = Cell(now)
-        return cell
-
-    def _begin_load(self, home: PodResidency, name: AdapterName, cell: Cell, now: Seconds) -> None:
+    def _begin_load(self, home: PodResidency, name: AdapterName, cell: Cell, *, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
         cell.expected = now + self.load_time(cell.tier)
-        self._move(home, name, cell, Tier.LOADING, now=now, source=Source.INFERRED)
+        self._move(home, name, cell, tier=Tier.LOADING, now=now, source=source)
         self._loading[home.row, name] = cell
         self._next_due = min(self._next_due, cell.expected)
 
     def _arrive(self, home: PodResidency, name: AdapterName, cell: Cell, *, now: Seconds, source: Source) -> None:
-        self._move(home, name, cell, Tier.GPU_IDLE, now=now, source=source)
+        self._move(home, name, cell, tier=Tier.GPU_IDLE, now=now, source=source)
         self._use(home, name, now, must_fit=True)
-        self._write(home, name)
 
     def _use(self, home: PodResidency, name: AdapterName, now: Seconds, *, must_fit: bool = False) -> None:
+        if home.shadow.touch(name):
+            return
+        cells = home.cells
+
         def busy(held: AdapterName) -> bool:
-            other = home.cells.get(held)
+            other = cells.get(held)
             return other is not None and (other.in_flight > 0 or other.active or other.tier is Tier.LOADING)
 
-        moved = home.shadow.use(name, busy)
-        if moved is None and must_fit:
-            # It runs, so some adapter that we thought busy is not: the oldest one went.
-            moved = home.shadow.use(name, lambda held: held == name)
-        for adapter, tier in moved or ():
-            self._move(home, adapter, self._cell(home, adapter, now), tier, now=now, source=Source.INFERRED)
+        for adapter, tier in home.shadow.use(name, busy, must_fit=must_fit) or ():
+            cell = home.cell(adapter, now)
+            if cell.tier is Tier.LOADING:
+                cell.came_from = tier  # its load is still to come, from further away
+            else:
+                self._move(home, adapter, cell, tier=tier, now=now, source=Source.INFERRED)
         self._columns.free_slots[home.row] = home.shadow.free
 
-    def _register(self, home: PodResidency, names: Iterable[AdapterName]) -> None:
-        fresh = dict.fromkeys(names)
-        if fresh == home.registered:
-            return
-        touched = {**(home.registered or self._declared), **fresh}
-        home.registered = fresh
-        for name in touched:
-            self._write(home, name)
-
-    def _believe(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> None:
-        assert report.loaded is not None
-        on_gpu = {entry.name: entry.on_gpu for entry in report.loaded}
-        # Loads begun after the scrape was sent cannot be in it; all else is as the engine says.
-        late = [n for n, c in home.cells.items() if c.tier is Tier.LOADING and c.since >= since and not on_gpu.get(n)]
-        gpu = [*(name for name, there in on_gpu.items() if there), *late]
-        home.shadow.replace(gpu, [*on_gpu])
+    def _believe(
+        self, home: PodResidency, loaded: tuple[LoadedAdapter, ...], *, since: Seconds, now: Seconds
+    ) -> list[EndedLoad]:
+        on_gpu: dict[AdapterName, bool] = {}
+        for entry in loaded:
+            on_gpu[entry.name] = entry.on_gpu or on_gpu.get(entry.name, False)
+        # What we learnt after the scrape was sent, and a load that is still on its way, stay as they are.
+        kept = {
+            name: cell
+            for name, cell in home.cells.items()
+            if cell.changed_after(since) or (cell.tier is Tier.LOADING and not on_gpu.get(name))
+        }
+        shadow = home.shadow
+        shadow.replace(
+            [n for n in {**on_gpu, **kept} if (n in shadow.gpu if n in kept else on_gpu[n])],
+            [n for n in {**on_gpu, **kept} if n not in kept or n in shadow.cpu],
+        )
+        ended = []
         for name in {**home.cells, **on_gpu}:
-            if name in late:
+            cell = home.cell(name, now)
+            cell.evidence = now
+            if name in kept:
                 continue
-            cell = self._cell(home, name, now)
             there = on_gpu.get(name)
             tier = Tier.DISK if there is None else Tier.GPU_IDLE if there else Tier.CPU
-            if tier is not Tier.GPU_IDLE and cell.tier is Tier.LOADING:
-                continue  # still on its way
-            cell.evidence = now
-            self._move(home, name, cell, tier, now=now, source=Source.REPORTED)
+            if cell.tier is Tier.LOADING:
+                ended.append(EndedLoad(home.row, name, cell.came_from))
+            self._move(home, name, cell, tier=tier, now=now, source=Source.REPORTED)
+        return ended
 
-    def _activity(self, home: PodResidency, names: tuple[AdapterName, ...], now: Seconds) -> None:
+    def _activity(self, home: PodResidency, names: tuple[AdapterName, ...], *, since: Seconds, now: Seconds) -> None:
         for cell in home.cells.values():
             cell.active = False
         for name in names:
-            cell = self._cell(home, name, now)
+            before = home.cells.get(name)
+            cell = home.cell(name, now)
             cell.active = True
             cell.evidence = now
-            if not cell.tier.on_gpu:
+            if cell.tier < Tier.LOADING and not (before is not None and before.changed_after(since)):
                 self._arrive(home, name, cell, now=now, source=Source.INFERRED)
 
     def _settle(self, home: PodResidency) -> None:
@@ -369,7 +343,7 @@ class Residency:
             self._write(home, name)
 
     def _move(
-        self, home: PodResidency, name: AdapterName, cell: Cell, tier: Tier, *, now: Seconds, source: Source
+        self, home: PodResidency, name: AdapterName, cell: Cell, *, tier: Tier, now: Seconds, source: Source
     ) -> None:
         if cell.tier is not tier:
             if cell.tier is Tier.LOADING:
@@ -379,11 +353,18 @@ class Residency:
         cell.source = source
         self._write(home, name)
 
+    def _write_all(self, home: PodResidency) -> None:
+        for name in self._columns.adapters:
+            self._write(home, name)
+
     def _write(self, home: PodResidency, name: AdapterName) -> None:
         cell = home.cells.get(name)
-        tier = cell.tier if cell is not None else Tier.DISK
-        if cell is not None and tier is Tier.GPU_IDLE and (cell.in_flight or cell.active):
-            tier = Tier.GPU_SERVING
-        known = name in home.registered if home.registered is not None else name in self._declared
-        code = int(tier) if known else int(Tier.UNREGISTERED)
-        self._columns.adapter_row(name)[home.row] = code | (PINNED if cell is not None and cell.pinned else 0)
+        code = int(Tier.DISK)
+        if cell is not None:
+            tier = cell.tier
+            if tier is Tier.GPU_IDLE and (cell.in_flight or cell.active):
+                tier = Tier.GPU_SERVING
+            code = tier | _SOURCE_BITS[cell.source] | (PINNED if cell.pinned else 0)
+        if not self.registry.accepts(home.row, name):
+            code &= ~TIER_BITS
+        self._columns.adapter_row(name)[home.row] = code

@@ -1,0 +1,56 @@
+"""What is believed of one adapter on one pod, and of one pod.
+
+In: nothing; the table writes these. Out: plain state. Not here: rules (see `core.residency.table`).
+"""
+
+from lorapick.core.residency.shadow import Shadow
+from lorapick.model.pods import Pod
+from lorapick.model.tiers import Source, Tier
+from lorapick.model.units import AdapterName, PodName, Seconds
+
+
+class Cell:
+    """Belief about one adapter on one pod. `tier` is DISK, CPU, LOADING or GPU_IDLE; serving follows from use."""
+
+    __slots__ = ("active", "came_from", "evidence", "expected", "in_flight", "pinned", "since", "source", "tier")
+
+    def __init__(self, now: Seconds) -> None:
+        self.tier = Tier.DISK
+        self.since = now
+        """When the tier last changed."""
+        self.source = Source.INFERRED
+        self.evidence: Seconds | None = None
+        """When the pod or an answer of it last spoke of this adapter; None: never."""
+        self.in_flight = 0
+        """Requests of ours that the pod has not ended."""
+        self.active = False
+        """The last scrape named it in flight: traffic that bypasses us counts too."""
+        self.pinned = False
+        self.expected = 0.0
+        """While loading: when it must be there at the latest."""
+        self.came_from = Tier.DISK
+        """While loading: the tier it comes from."""
+
+    def changed_after(self, since: Seconds) -> bool:
+        """Whether a report asked for at `since` is older than this belief; a load begun at that instant is."""
+        return self.since > since or (self.since == since and self.tier is Tier.LOADING)
+
+
+class PodResidency:
+    """Cells and shadow of one pod."""
+
+    __slots__ = ("cells", "name", "process_start", "row", "shadow")
+
+    def __init__(self, row: int, pod: Pod) -> None:
+        self.row = row
+        self.name: PodName = pod.name
+        self.cells: dict[AdapterName, Cell] = {}
+        self.shadow = Shadow(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
+        self.process_start: Seconds | None = None
+
+    def cell(self, name: AdapterName, now: Seconds) -> Cell:
+        """The adapter's cell, made on first use."""
+        cell = self.cells.get(name)
+        if cell is None:
+            cell = self.cells[name] = Cell(now)
+        return cell

@@ -1,0 +1,190 @@
+"""Tests of the decision core as conversations: one verb is one event, and its answer is what the core says.
+
+book = Playbook(pods=["a", "b"], adapters=["legal"])
+assert book.arrive("legal") == ["r1 -> a (disk) else b"]
+assert book.wait(0.7) == []
+assert book.serve("r1") == []
+
+In: verbs. Out: effects, each told in one line (`tell`); whole answers are compared, and invariants are checked
+after each event. `wait` moves the clock as a driver would, with a Ticked whenever the core asked for one.
+Not here: sockets, or any other clock.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.fleet import Fleet
+from lorapick.model import events
+from lorapick.model.adapters import Adapter
+from lorapick.model.effects import Dispatch, Effect, Hold, Note, Reject
+from lorapick.model.picks import Explanation, PodVerdict
+from lorapick.model.pods import Pod, PodLimits, PodReport, SilentWhy
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import Settings
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+
+
+class Playbook:
+    """A fleet, its clock and everything that was said."""
+
+    def __init__(
+        self,
+        *,
+        pods: Iterable[PodName | Pod] = (),
+        adapters: Iterable[AdapterName | Adapter] = (),
+        settings: Settings | None = None,
+        seed: int = 0,
+    ) -> None:
+        settings = settings if settings is not None else Settings()
+        declared = tuple(a if isinstance(a, Adapter) else Adapter(name=a, declared=True) for a in adapters)
+        self.settings = Settings(
+            **{name: getattr(settings, name) for name in settings.__struct_fields__ if name != "adapters"},
+            adapters=(*settings.adapters, *declared),
+        )
+        self.fleet = Fleet(self.settings, seed=seed)
+        self.now: Seconds = 0.0
+        self.effects: list[Effect] = []
+        """Answer to the last event, in full."""
+        self.events: list[events.Event] = []
+        self._requests = 0
+        for pod in pods:
+            self.appear(pod)
+
+    # -- pods
+
+    def appear(self, pod: PodName | Pod) -> list[str]:
+        """Discovery finds a pod; a name stands for a plain one (`plain_pod`)."""
+        return self.apply(events.PodAppeared, pod=pod if isinstance(pod, Pod) else plain_pod(pod))
+
+    def change(self, pod: Pod) -> list[str]:
+        """Discovery says something new of a pod."""
+        return self.apply(events.PodChanged, pod=pod)
+
+    def drain(self, pod: PodName) -> list[str]:
+        """A pod takes no new requests."""
+        return self.apply(events.PodDraining, pod=pod)
+
+    def gone(self, pod: PodName) -> list[str]:
+        """A pod is no longer listed."""
+        return self.apply(events.PodGone, pod=pod)
+
+    def report(
+        self,
+        pod: PodName,
+        report: PodReport | None = None,
+        *,
+        since: Seconds | None = None,
+        every: Seconds | None = None,
+    ) -> list[str]:
+        """One scrape succeeded; without a report, an idle pod's."""
+        report = report if report is not None else PodReport(waiting=0, running=0)
+        return self.apply(events.PodReported, pod=pod, report=report, since=since, every=every)
+
+    def silent(self, pod: PodName, why: SilentWhy = SilentWhy.TIMEOUT) -> list[str]:
+        """One scrape failed."""
+        return self.apply(events.PodSilent, pod=pod, why=why)
+
+    # -- requests
+
+    def arrive(self, model: str, request: Request | None = None) -> list[str]:
+        """A request comes; without one, a plain request for `model` with the next id (r1, r2, ...)."""
+        if request is None:
+            self._requests += 1
+            request = Request(id=f"r{self._requests}", model=model)
+        return self.apply(events.RequestArrived, request=request)
+
+    def fallback(self, request_id: RequestId, pod: PodName) -> list[str]:
+        """Another pod than the picked one serves."""
+        return self.apply(events.RequestDispatched, request_id=request_id, pod=pod)
+
+    def start(self, request_id: RequestId, status: int = 200) -> list[str]:
+        """Response headers come."""
+        return self.apply(events.ResponseStarted, request_id=request_id, status=status)
+
+    def end(self, request_id: RequestId, outcome: Outcome = Outcome.SERVED, status: int | None = None) -> list[str]:
+        """The request leaves."""
+        return self.apply(events.RequestEnded, request_id=request_id, outcome=outcome, status=status)
+
+    # -- time and the rest
+
+    def wait(self, seconds: Seconds) -> list[str]:
+        """Let time pass; a Ticked comes whenever the core wants to be woken, and at the end."""
+        end, told = self.now + seconds, list[str]()
+        while (due := self.fleet.next_wakeup()) is not None and due <= end:
+            self.now = max(self.now, due)
+            told += self.apply(events.Ticked)
+        self.now = end
+        return told + self.apply(events.Ticked)
+
+    def apply(self, kind: type[events.Event], **fields: object) -> list[str]:
+        """Apply any event now and tell the answer."""
+        event = kind(t=self.now, id=len(self.events) + 1, **fields)
+        self.events.append(event)
+        self.effects = self.fleet.apply(event, self.now)
+        self.fleet.check()
+        return [tell(effect) for effect in self.effects]
+
+    # -- looking
+
+    def tier(self, pod: PodName, adapter: AdapterName) -> str:
+        """Word of the tier that picking sees."""
+        columns = self.fleet.state.columns
+        return Tier(columns.adapter_row(adapter)[columns.row_of[pod]] & TIER_BITS).word
+
+    def queue(self, pod: PodName) -> float:
+        """Queue depth that picking sees."""
+        columns = self.fleet.state.columns
+        return columns.queue[columns.row_of[pod]]
+
+    def free(self, pod: PodName) -> float:
+        """Free slots that picking sees."""
+        columns = self.fleet.state.columns
+        return columns.free_slots[columns.row_of[pod]]
+
+    def in_flight(self, pod: PodName) -> int:
+        """Requests counted at a pod."""
+        state = self.fleet.state
+        return state.loads[state.columns.row_of[pod]].in_flight
+
+    def explain(self, request_id: RequestId) -> Explanation:
+        """Explanation of a decision that the journal keeps."""
+        explanation = self.fleet.state.journal.explain(request_id)
+        assert explanation is not None, f"{request_id} is not in the journal"
+        return explanation
+
+    def verdict(self, request_id: RequestId, pod: PodName) -> PodVerdict:
+        """One pod's part in a decision."""
+        return next(verdict for verdict in self.explain(request_id).verdicts if verdict.pod == pod)
+
+
+def plain_pod(name: PodName, *, address: str | None = None, **limits: int) -> Pod:
+    """A pod with default limits but for those given; its address is its name unless given."""
+    return Pod(name=name, address=address if address is not None else f"{name}:8000", limits=PodLimits(**limits))
+
+
+def tell(effect: Effect) -> str:
+    """An effect in one line."""
+    match effect:
+        case Dispatch():
+            tier = effect.pick.tier.word if effect.pick.tier is not None else "base"
+            line = f"{effect.request_id} -> {effect.target.pod} ({tier})"
+            if effect.fallbacks:
+                line += f" else {', '.join(target.pod for target in effect.fallbacks)}"
+            return line + (f" as {effect.model}" if effect.model is not None else "")
+        case Hold():
+            return f"{effect.request_id} waits for {effect.pick.follows} until {effect.until:g}"
+        case Reject():
+            return f"{effect.request_id} refused: {effect.status} {effect.reason.value}"
+        case Note():
+            return _line(effect.kind, [f"{key}={_plain(value)}" for key, value in effect.facts.items()])
+        case _:
+            return type(effect).__name__
+
+
+def _line(kind: str, facts: Sequence[str]) -> str:
+    return " ".join([f"note {kind}", *facts])
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

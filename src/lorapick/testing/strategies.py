@@ -1,0 +1,149 @@
+"""Hypothesis strategies for values of `model`: small worlds on purpose, so that events meet each other.
+
+In: nothing. Out: strategies. Numbers that come from outside (reports) may be anything their type allows, lies
+included; what the driver or the configuration makes is sane. Not here: order of events (see the state machines).
+"""
+
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
+from lorapick.model.pods import GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import AdmissionSettings, PickingSettings, ScrapeSettings, Settings
+from lorapick.model.tiers import Tier
+from lorapick.model.units import RequestId, Seconds
+
+T = TypeVar("T")
+
+POD_NAMES = tuple(f"pod-{index}" for index in range(5))
+ADAPTER_NAMES = tuple(f"adapter-{index}" for index in range(6))
+ALIAS = "alias"
+BASES = ("base", "other-base")
+MODELS = (*ADAPTER_NAMES[:2] * 6, *ADAPTER_NAMES, ALIAS, ALIAS, *BASES, "nobody-knows")
+"""Two adapters are popular: a machine of few steps must see followers."""
+ZONES = ("west", "east")
+
+pod_names = st.sampled_from(POD_NAMES)
+adapter_names = st.sampled_from(ADAPTER_NAMES)
+silences = st.sampled_from(SilentWhy)
+endings = st.sampled_from([Outcome.SERVED, Outcome.FAILED, Outcome.ABANDONED])
+tiers = st.sampled_from(Tier)
+
+wild_shares = st.none() | st.floats(0, 0.8) | st.floats() | st.sampled_from([0.84, 0.86, 0.91, 0.96])
+wild_counts = st.none() | st.integers(0, 4) | st.integers(0, 4) | st.integers(-5, 10**9)
+
+
+def rarely(strategy: st.SearchStrategy[T], *, otherwise: T | None) -> st.SearchStrategy[T | None]:
+    """One time in eight what `strategy` gives."""
+    return st.integers(0, 7).flatmap(lambda dice: strategy if dice == 7 else st.just(otherwise))
+
+
+def labels() -> st.SearchStrategy[dict[str, str]]:
+    """No label, or a zone."""
+    return st.just({}) | st.sampled_from(ZONES).map(lambda zone: {"zone": zone})
+
+
+def limits() -> st.SearchStrategy[PodLimits]:
+    """Small pods, some that take nothing."""
+    return st.builds(
+        PodLimits,
+        max_loras=st.sampled_from([1, 2, 3, 0]),
+        max_cpu_loras=st.integers(0, 5),
+        max_lora_rank=st.sampled_from([64, 64, 8]),
+        max_num_seqs=st.integers(1, 3),
+        max_queue=st.sampled_from([1, 2, 3, 0]),
+    )
+
+
+def pods(names: st.SearchStrategy[str] = pod_names) -> st.SearchStrategy[Pod]:
+    """Pods of the small world; the same name may come back changed."""
+    return st.builds(
+        Pod,
+        name=names,
+        address=st.integers(1, 6).map(lambda host: f"10.0.0.{host}:8000"),
+        role=st.sampled_from([*[Role.BOTH] * 6, Role.DECODE, Role.PREFILL]),
+        labels=labels(),
+        base_model=st.sampled_from([*[BASES[0]] * 6, BASES[1]]),
+        limits=limits(),
+    )
+
+
+def reports() -> st.SearchStrategy[PodReport]:
+    """Scrapes, lies included."""
+    some = st.lists(adapter_names, max_size=4, unique=True).map(tuple)
+    loaded = st.builds(LoadedAdapter, name=adapter_names, on_gpu=st.booleans(), pinned=st.booleans())
+    return st.builds(
+        PodReport,
+        waiting=wild_counts,
+        running=wild_counts,
+        kv_usage=wild_shares,
+        gpu_utilization=wild_shares,
+        gpu_source=st.sampled_from([GpuSource.POD, GpuSource.UNKNOWN]),
+        memory_pressure=wild_shares,
+        preemptions=wild_counts,
+        in_flight_adapters=st.none() | some,
+        loaded=st.none() | st.lists(loaded, max_size=4).map(tuple),
+        registered=st.none() | st.just(ADAPTER_NAMES) | st.just(ADAPTER_NAMES) | some,
+        max_loras=st.none() | st.integers(0, 3),
+        gpu_blocks=st.none() | st.integers(0, 6),
+        process_start=st.sampled_from([None, 100.0, 100.0, 100.0, 200.0]),
+    )
+
+
+def requests(request_id: RequestId, *, now: Seconds) -> st.SearchStrategy[Request]:
+    """One request with that id, arriving at `now`; few have a deadline, a subset or a selector."""
+    hosts = st.lists(st.integers(1, 6).map(lambda host: f"10.0.0.{host}"), max_size=3).map(tuple)
+    return st.builds(
+        Request,
+        id=st.just(request_id),
+        model=st.sampled_from(MODELS),
+        blocks=st.lists(st.integers(0, 8), max_size=4).map(tuple),
+        session=st.none() | st.sampled_from(["s1", "s2"]),
+        deadline=st.sampled_from([None] * 8 + [-0.1, 0.2, 1.0, 3.0]).map(lambda s: None if s is None else now + s),
+        subset=rarely(hosts, otherwise=None),
+        selector=rarely(labels(), otherwise={}),
+    )
+
+
+def pins() -> st.SearchStrategy[PinSpec]:
+    """Pins by count, by pod, by label, and empty ones."""
+    return st.builds(
+        PinSpec,
+        replicas=st.none() | st.integers(1, 2),
+        pods=st.lists(pod_names, max_size=2, unique=True).map(tuple),
+        selector=labels(),
+    )
+
+
+def adapters() -> st.SearchStrategy[Adapter]:
+    """Declared adapters of the small world."""
+    return st.builds(
+        Adapter,
+        name=adapter_names,
+        base_model=st.sampled_from([None, None, None, *BASES]),
+        rank=st.sampled_from([None, 8, 16, 16, 128]),
+        declared=st.just(True),
+        pin=st.none() | pins(),
+    )
+
+
+def settings(policies: tuple[str, ...] = ("weighted", "round-robin")) -> st.SearchStrategy[Settings]:
+    """Small bounds, so that they are met."""
+    targets = st.lists(st.builds(AliasTarget, adapter=adapter_names, weight=st.integers(1, 3)), min_size=1, max_size=3)
+    return st.builds(
+        Settings,
+        adapters=st.lists(adapters(), max_size=4, unique_by=lambda adapter: adapter.name).map(tuple),
+        aliases=targets.map(lambda to: (Alias(name=ALIAS, to=tuple(to)),)),
+        picking=st.builds(
+            PickingSettings,
+            policy=st.sampled_from(policies),
+            fallbacks=st.integers(0, 3),
+            prefix_blocks_per_pod=st.integers(1, 6),
+        ),
+        admission=st.builds(
+            AdmissionSettings, max_queued=st.sampled_from([4, 8, 1, 0]), max_wait=st.sampled_from([5.0, 0.1])
+        ),
+        scrape=st.builds(ScrapeSettings, stale_after=st.sampled_from([5.0, 50.0, 0.5])),
+    )

@@ -1,0 +1,226 @@
+"""Arbitrary events in any order: invariants hold after each, every request is answered once, and nothing is left."""
+
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from lorapick.model import events
+from lorapick.model.adapters import Adapter
+from lorapick.model.effects import Dispatch, Hold, Reject
+from lorapick.model.requests import Outcome
+from lorapick.testing import strategies as given
+from lorapick.testing.playbook import Playbook
+
+
+class FleetMachine(RuleBasedStateMachine):
+    """`Playbook` checks the fleet's invariants after each event; this machine checks the answers."""
+
+    @initialize(settings=given.settings(), seed=st.integers(0, 3), data=st.data(), pods=st.integers(0, 4))
+    def begin(self, settings, seed, data, pods):
+        first = [data.draw(given.pods(st.just(name))) for name in given.POD_NAMES[:pods]]
+        self.book = Playbook(pods=first, adapters=given.ADAPTER_NAMES[:2], settings=settings, seed=seed)
+        self.count = 0
+        self.held = {}
+        self.open = {}
+
+    def do(self, kind, **fields):
+        """Apply an event and take note of the answers; each held request gets one answer, nobody else does."""
+        self.book.apply(kind, **fields)
+        self.note()
+
+    def note(self):
+        for effect in self.book.effects:
+            match effect:
+                case Hold():
+                    assert effect.until >= self.book.now
+                    self.held[effect.request_id] = effect.until
+                case Dispatch():
+                    del self.held[effect.request_id]
+                    self.open[effect.request_id] = effect.target.pod
+                case Reject():
+                    del self.held[effect.request_id]
+
+    # -- pods
+
+    @rule(pod=given.pods())
+    def appear(self, pod):
+        self.do(events.PodAppeared, pod=pod)
+
+    @rule(pod=given.pods())
+    def change(self, pod):
+        self.do(events.PodChanged, pod=pod)
+
+    @rule(pod=given.pod_names, kind=st.sampled_from([events.PodDraining, events.PodGone, events.KvCleared]))
+    def leave(self, pod, kind):
+        self.do(kind, pod=pod)
+
+    @rule(
+        pod=given.pod_names,
+        report=given.reports(),
+        age=st.none() | st.floats(0, 2),
+        every=st.none() | st.floats(0, 9),
+    )
+    def report(self, pod, report, age, every):
+        since = None if age is None else self.book.now - age
+        self.do(events.PodReported, pod=pod, report=report, since=since, every=every)
+
+    @rule(pod=given.pod_names, why=given.silences)
+    def silent(self, pod, why):
+        self.do(events.PodSilent, pod=pod, why=why)
+
+    @rule(pod=given.pod_names, utilization=st.floats())
+    def gpu(self, pod, utilization):
+        self.do(events.GpuReported, pod=pod, utilization=utilization)
+
+    @rule(pod=given.pod_names, blocks=st.lists(st.integers(0, 8), max_size=4), stored=st.booleans())
+    def kv(self, pod, blocks, stored):
+        if stored:
+            self.do(events.KvStored, pod=pod, adapter=None, blocks=tuple(blocks))
+        else:
+            self.do(events.KvRemoved, pod=pod, blocks=tuple(blocks))
+
+    # -- requests
+
+    @rule(data=st.data(), times=st.sampled_from([1, 2, 4, 9]))
+    def arrive(self, data, times):
+        request = data.draw(given.requests("template", now=self.book.now))
+        for _ in range(times):
+            self.count += 1
+            request_id = f"r{self.count}"
+            self.held[request_id] = float("inf")
+            values = {name: getattr(request, name) for name in request.__struct_fields__}
+            self.do(events.RequestArrived, request=type(request)(**{**values, "id": request_id}))
+            assert self.held.get(request_id) != float("inf"), f"{request_id} got no answer"
+
+    @rule()
+    def refuse(self):
+        self.do(events.RequestRefused, reason="body_invalid", status=400)
+
+    def some(self, data, among):
+        return data.draw(st.sampled_from(sorted(among)))
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), pod=given.pod_names)
+    def fallback(self, data, pod):
+        self.do(events.RequestDispatched, request_id=self.some(data, self.open), pod=pod)
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), status=st.sampled_from([200, 200, 404, 500]))
+    def start(self, data, status):
+        self.do(events.ResponseStarted, request_id=self.some(data, self.open), status=status)
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), outcome=given.endings)
+    def end(self, data, outcome):
+        request_id = self.some(data, self.open)
+        del self.open[request_id]
+        self.do(events.RequestEnded, request_id=request_id, outcome=outcome)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def abandon(self, data):
+        request_id = self.some(data, self.held)
+        del self.held[request_id]
+        self.do(events.RequestEnded, request_id=request_id, outcome=Outcome.ABANDONED)
+
+    @rule(kind=st.sampled_from([events.RequestEnded, events.ResponseStarted, events.RequestDispatched]))
+    def stranger(self, kind):
+        fields = {
+            events.RequestEnded: {"outcome": Outcome.SERVED},
+            events.ResponseStarted: {"status": 200},
+            events.RequestDispatched: {"pod": given.POD_NAMES[0]},
+        }[kind]
+        self.do(kind, request_id="nobody", **fields)
+
+    # -- loads and intent
+
+    @rule(pod=given.pod_names, adapter=given.adapter_names, tier=given.tiers, kind=st.integers(0, 4))
+    def load(self, pod, adapter, tier, kind):
+        by = events.By.CONTROLLER
+        match kind:
+            case 0:
+                self.do(events.LoadStarted, pod=pod, adapters=(adapter,), by=by)
+            case 1:
+                self.do(events.LoadSucceeded, pod=pod, adapter=adapter, by=by)
+            case 2:
+                self.do(events.LoadFailed, pod=pod, adapter=adapter, by=by, why="no room")
+            case 3:
+                self.do(events.Evicted, pod=pod, adapter=adapter, tier=tier)
+            case _:
+                self.do(events.Unloaded, pod=pod, adapter=adapter)
+
+    @rule(adapter=given.adapter_names, pin=st.none() | given.pins())
+    def pin(self, adapter, pin):
+        if pin is None:
+            self.do(events.PinCleared, adapter=adapter)
+        else:
+            self.do(events.PinSet, adapter=adapter, pin=pin)
+
+    @rule(adapter=given.adapters(), kind=st.sampled_from([events.AdapterDeclared, events.AdapterChanged]))
+    def declare(self, adapter, kind):
+        self.do(kind, adapter=adapter)
+
+    @rule(adapter=given.adapter_names, declare=given.rarely(st.just(False), otherwise=True))
+    def retire(self, adapter, declare):
+        self.do(events.AdapterRetired, adapter=adapter)
+        if declare:
+            self.do(events.AdapterDeclared, adapter=Adapter(name=adapter))
+
+    @rule(settings=given.settings())
+    def configure(self, settings):
+        self.do(events.ConfigChanged, settings=settings)
+
+    # -- time
+
+    @rule(seconds=st.sampled_from([0.0, 0.05, 0.3, 1.0, 7.0]))
+    def pass_time(self, seconds):
+        """As a driver would: a Ticked whenever the core wants one."""
+        end = self.book.now + seconds
+        while (due := self.book.fleet.next_wakeup()) is not None and due <= end:
+            self.book.now = max(self.book.now, due)
+            self.do(events.Ticked)
+        self.book.now = end
+        self.do(events.Ticked)
+
+    @rule(seconds=st.sampled_from([0.05, 0.3, 1.0, 7.0]))
+    def oversleep(self, seconds):
+        """A driver that was busy: no Ticked in between."""
+        self.book.now += seconds
+
+    @invariant()
+    def woken_in_time(self):
+        if not hasattr(self, "book"):
+            return
+        state = self.book.fleet.state
+        assert {*self.held} == {request_id for request_id in state.flights if request_id in state.holds}
+        due = self.book.fleet.next_wakeup()
+        assert (due is None) == (not self.held)
+        assert due is None or due <= min(self.held.values())
+
+    @invariant()
+    def explains(self):
+        """The latest decision can be explained, and its winner is marked."""
+        if not hasattr(self, "book"):
+            return
+        journal = self.book.fleet.state.journal
+        for decision in journal.latest(1):
+            explanation = journal.explain(decision.pick.request_id)
+            winners = [verdict.pod for verdict in explanation.verdicts if verdict.won]
+            assert winners == ([decision.pick.pod] if decision.pick.pod is not None else [])
+
+    def teardown(self):
+        """End everything: nothing is held, nothing is in flight, outcomes add up to arrivals."""
+        if not hasattr(self, "book"):
+            return
+        self.pass_time(1000.0)
+        assert not self.held
+        for request_id in sorted(self.open):
+            self.do(events.RequestEnded, request_id=request_id, outcome=Outcome.SERVED)
+        state = self.book.fleet.state
+        assert not state.flights and not len(state.holds)
+        assert all(load.in_flight == 0 for load in state.loads.values())
+        assert sum(state.tally.outcomes.values()) == state.tally.arrivals
+
+
+TestFleetMachine = FleetMachine.TestCase
+TestFleetMachine.settings = hypothesis_settings(max_examples=60, stateful_step_count=40, deadline=None)
