@@ -230,5 +230,5 @@ class AnyOrder(RuleBasedStateMachine):
         self.one_end_for_each_dispatch()
 
 
-AnyOrder.TestCase.settings = settings(max_examples=250, stateful_step_count=8)
+AnyOrder.TestCase.settings = settings(max_examples=150, stateful_step_count=8)
 TestAnyOrder = AnyOrder.TestCase

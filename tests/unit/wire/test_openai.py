@@ -159,7 +159,7 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["model", "prompt", "messages", "input", "system", "tools", "stream", "user", "max_tokens"])
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(
     st.dictionaries(
         KEYS | st.text(max_size=5),
