@@ -50,8 +50,8 @@ def demo(
     adapters: Annotated[int, typer.Option(min=1, help="Adapters, the first the most popular.")] = 40,
     pods: Annotated[int, typer.Option(min=1, help="Emulated pods.")] = 8,
     slots: Annotated[int, typer.Option(min=1, help="GPU slots for adapters on each pod.")] = 4,
-    rate: Annotated[float, typer.Option(min=0.1, help="Requests per second on average, Poisson.")] = 40.0,
-    requests: Annotated[int, typer.Option(min=1, help="Requests for each policy.")] = 1000,
+    rate: Annotated[float, typer.Option(min=0.1, help="Requests per second on average, Poisson.")] = 60.0,
+    requests: Annotated[int, typer.Option(min=1, help="Requests for each policy.")] = 1200,
     seed: Annotated[int, typer.Option(help="Same seed, same adapters, times and sizes.")] = 1,
     zipf: Annotated[float, typer.Option(min=0.0, help="Skew of popularity; 0: all adapters alike.")] = 1.0,
     mode: Annotated[SwapMode, typer.Option(help="drain: finish the batch before a swap; inline: as vLLM.")] = (
@@ -160,7 +160,8 @@ def show(report: DemoReport, console: Console) -> None:
     setup = report.setup
     console.print(
         f"{setup.requests:,} requests at {setup.rate:g}/s over {setup.adapters} adapters (Zipf {setup.zipf:g}), "
-        f"{setup.pods} emulated pods × {setup.slots} slots, swaps {setup.mode}, seed {setup.seed}, cold start included"
+        f"{setup.pods} emulated pods × {setup.slots} slots, swaps {setup.mode}, seed {setup.seed}, cold start included",
+        soft_wrap=True,
     )
     header, *body = rows(report)
     table = Table(*header, box=None, padding=(0, 3, 0, 0), header_style="bold")
