@@ -17,6 +17,7 @@ from lorapick.live.addresses import free_ports
 from lorapick.live.processes import becomes_true
 
 pytestmark = pytest.mark.e2e
+LORAPICK = (sys.executable, "-m", "lorapick.cli.main", "up")
 PROGRAM = (sys.executable, str(Path(__file__).with_name("up_with_trivial_picker.py")), "up")
 
 
@@ -27,10 +28,10 @@ def flags(directory, ports, *more):
 
 
 @contextlib.asynccontextmanager
-async def running(directory, *more):
+async def running(directory, *more, program=PROGRAM):
     """`lorapick up --json`; gives the process, its `ready` line and a reader of further lines."""
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM, *flags(directory, free_ports(4), "--json", *more), stdout=asyncio.subprocess.PIPE
+        *program, *flags(directory, free_ports(4), "--json", *more), stdout=asyncio.subprocess.PIPE
     )
 
     async def event(name):
@@ -62,7 +63,8 @@ def pids_of(ready):
 
 
 async def test_it_serves_heals_refuses_a_second_one_and_leaves_nothing(tmp_path):
-    async with running(tmp_path, "--pods", "2", "--adapters", "3", "--rate", "20") as (process, ready, event):
+    asked = ("--pods", "2", "--adapters", "3", "--rate", "20")
+    async with running(tmp_path, *asked, program=LORAPICK) as (process, ready, event):
         traffic = await event("traffic")
         assert (traffic["rate"], traffic["adapters"]) == (20.0, 3)
         body = {"model": ready["model"], "prompt": "Hello", "max_tokens": 2}
