@@ -30,7 +30,7 @@ class WatchdogTimes(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Seconds = 0.45
     misses: int = 2
     """Probes in a row without an answer that mean a hang."""
-    start_within: Seconds = 20.0
+    start_within: Seconds = 60.0
     """Time from a start to the first answer."""
     own_lag: Seconds = 0.25
     """A probe that took this much longer than its timeout says that *we* stood still: it counts for nothing."""
