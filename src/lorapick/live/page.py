@@ -3,8 +3,8 @@
 In: `ip:port`, a path. Out: the body of a 200 answer, or `PageError` with the kind of failure.
 Not here: what a page means (see `wire.engines`), when to ask (see `live.scrape`).
 
-Written on an asyncio protocol and httptools: a third of the CPU per 57 kB page of a general HTTP client (measured,
-`python -m bench.scrape`), and scraping has a budget. Redirects are never followed: a pod is where discovery says.
+Written on an asyncio protocol and httptools: a third to a half of the CPU per 57 kB page of a general HTTP client
+(measured, `python -m bench.scrape`), and scraping has a budget. Redirects are never followed: a pod is where discovery says.
 """
 
 import asyncio
@@ -141,7 +141,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are asyncio's by behaviour, not by inheritance.
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():

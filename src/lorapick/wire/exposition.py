@@ -25,6 +25,8 @@ MAX_SAMPLES = 100_000
 """Samples of one family; each costs about a microsecond."""
 _CACHED: Bytes = 4096
 """Longest label text that is remembered; bounds the cache at 8 MB."""
+_SHORT: Bytes = 1024 * 1024
+"""Longest group that is read in one go."""
 _SHOWN = 120
 _NEWLINE, _COMMENT = b"\n#"
 _AFTER_NAME = frozenset((b"{", b" ", b"\t", b"\n", b"\r", b""))
@@ -158,37 +160,44 @@ def _find(page: bytes, name: bytes, start: int) -> tuple[int | None, bool]:
 @lru_cache(maxsize=256)
 def _usual(name: bytes) -> re.Pattern[bytes]:
     """Nearly all lines: `name{labels} number`. A `#` may begin an exemplar, whose braces are not the labels'."""
-    return re.compile(re.escape(name) + rb"(?:\{([^#\n]*)\})? ([^ \t\r\n_]+)(?:\n|\Z)")
+    return re.compile(rb"^" + re.escape(name) + rb"(?:\{([^#\n]*)\})? ([^ \t\r\n_]+)$", re.MULTILINE)
 
 
 def _read(page: bytes, name: bytes, start: int) -> tuple[list[Sample], int]:
-    """Samples from `start` on while lines carry `name`, and where they end; comments between them are passed over."""
+    """Samples from `start` on while lines carry `name`, and where they end."""
+    end = page.find(b"\n# HELP ", start)
+    end = len(page) if end < 0 else end
+    if end - start < _SHORT and not page.startswith(name + b" ", end + 8):
+        block = page[start:end].rstrip()
+        rows = _usual(name).findall(block)
+        if len(rows) == block.count(b"\n") + 1 <= MAX_SAMPLES:
+            try:
+                return [Sample(float(value), labels) for labels, value in rows], end
+            except ValueError:
+                pass  # read again, line by line, for the message
+    return _read_lines(page, name, start)
+
+
+def _read_lines(page: bytes, name: bytes, start: int) -> tuple[list[Sample], int]:
+    """`_read` for whatever the format allows; comments and empty lines between samples are passed over."""
     found: list[Sample] = []
-    match_usual = _usual(name).match
     size, at = len(page), start
     while at < size:
-        if match := match_usual(page, at):
-            labels, value = match.groups(b"")
-            end = match.end()
-            found.append(Sample(_number(page, value, at=at), labels))
-        elif page.startswith(b"# HELP ", at) and not page.startswith(name, at + 7):
-            break  # the usual end of a group: the next family's first line
-        else:
-            stop = page.find(b"\n", at)
-            end = stop + 1 if stop >= 0 else size
-            line = page[at:end].strip()
-            if line.startswith(name) and line[len(name) : len(name) + 1] in _AFTER_NAME:
-                found.append(_unusual(page, line, len(name), at=at))
-            elif line and line[0] != _COMMENT:
-                break
+        stop = page.find(b"\n", at)
+        end = stop + 1 if stop >= 0 else size
+        line = page[at:end].strip()
+        if line.startswith(name) and line[len(name) : len(name) + 1] in _AFTER_NAME:
+            found.append(_sample(page, line, len(name), at=at))
+        elif line and line[0] != _COMMENT:
+            break
         at = end
-    if len(found) > MAX_SAMPLES:
-        raise ExpositionError(f"{name.decode()} has {len(found)} series; the limit is {MAX_SAMPLES}")
+        if len(found) > MAX_SAMPLES:
+            raise ExpositionError(f"{name.decode()} has more than {MAX_SAMPLES} series; that is the limit")
     return found, at
 
 
-def _unusual(page: bytes, line: bytes, start: int, *, at: int) -> Sample:
-    """A line with a timestamp, an exemplar, odd blanks, or an error; its name ends at `start`."""
+def _sample(page: bytes, line: bytes, start: int, *, at: int) -> Sample:
+    """One line, whose name ends at `start`."""
     match = _SAMPLE.fullmatch(line, start)
     if match is None:
         _refuse(page, line, at=at, why="is not a sample")

@@ -116,7 +116,7 @@ def test_pages_and_families_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ExpositionError, match=r"the page has 8388609 bytes; the limit is 8388608"):
         select(b"\n" * (exposition.MAX_PAGE + 1), ["a"])
     monkeypatch.setattr(exposition, "MAX_SAMPLES", 3)
-    with pytest.raises(ExpositionError, match="a has 4 series; the limit is 3"):
+    with pytest.raises(ExpositionError, match="a has more than 3 series; that is the limit"):
         select(b"a 1\n" * 4, ["a"])
 
 

@@ -18,7 +18,7 @@ EMULATOR_GPU = "lorapick_pod_gpu_utilization"
 EMULATOR_PRESSURE = "lorapick_pod_memory_pressure"
 """Ratio: memory pressure as the emulated pod has it in `drain` mode."""
 _EMULATOR = b"lorapick_pod_"
-_EMULATOR_TAIL = 16 * 1024
+_EMULATOR_TAIL = 4 * 1024
 """Emulated pods print their own families last, within this many bytes; real pages are not searched in full for them."""
 NO_FILTER: Mapping[str, str] = MappingProxyType({})
 _ROUNDING = 0.05

@@ -1,0 +1,96 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lorapick.cli.config import register
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, ["config", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("lorapick.yaml", "pods.yaml"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    return tmp_path
+
+
+def test_the_example_is_good_from_any_working_directory(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    code, out, err = run("check", str(path))
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{path} is good: policy weighted, 5 adapters, 4 pods from pods.yaml, hash ")
+    code, out, _ = run("check", str(path), "--json")
+    said = json.loads(out)
+    assert (code, said["ok"], said["pods"], said["adapters"], len(said["hash"])) == (0, True, 4, 5, 16)
+
+
+def test_every_problem_is_a_line_on_standard_error_and_the_code_is_2(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    path.write_text("picking: {policy: best}\nsed: 1\n")
+    code, out, err = run("check", str(path))
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f'{path}:1:19: picking.policy: must be "weighted" or "round-robin" (found "best")',
+        f'{path}:2:1: sed: unknown key (found "sed"); did you mean "seed"?',
+    ]
+
+
+def test_problems_as_json(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    path.write_text("sed: 1\n")
+    code, out, _ = run("check", str(path), "--json")
+    assert code == 2
+    assert json.loads(out) == {
+        "ok": False,
+        "problems": [
+            {
+                "file": str(path),
+                "line": 1,
+                "column": 1,
+                "field": "sed",
+                "value": '"sed"',
+                "message": "unknown key",
+                "hint": 'did you mean "seed"?',
+            }
+        ],
+    }
+
+
+def test_the_files_that_it_names_are_checked_too(folder: Path) -> None:
+    (folder / "pods.yaml").write_text('- {name: a, address: "pod-a:8000"}\n')
+    path = folder / "lorapick.yaml"
+    path.write_text("discovery: {file: pods.yaml}\nadapters: {catalogue: nowhere}\nmode: observe\n")
+    code, _, err = run("check", str(path))
+    assert code == 2
+    mode, catalogue, pods = err.splitlines()
+    assert "mode: 'observe' is not available yet" in mode
+    assert "nowhere is no directory" in catalogue
+    assert pods.startswith(f"{folder / 'pods.yaml'}:1:22: [0].address: must be an IP address with a port")
+
+
+def test_files_that_are_not_there(folder: Path) -> None:
+    missing = folder / "nope.yaml"
+    assert run("check", str(missing)) == (2, "", f"{missing}:1:1: cannot be read: No such file or directory\n")
+    (folder / "pods.yaml").unlink()
+    code, _, err = run("check", str(folder / "lorapick.yaml"))
+    assert (code, err) == (2, f"{folder / 'pods.yaml'}:1:1: cannot be read: No such file or directory\n")
+
+
+def test_pods_in_place_and_pods_of_kubernetes(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    path.write_text('discovery: {pods: [{name: a, address: "10.0.0.1:8000"}]}\n')
+    assert ", 1 pod from the configuration, " in run("check", str(path))[1]
+    path.write_text("discovery: {kubernetes: {pool: p}}\n")
+    assert "discovery.kubernetes is not available yet" in run("check", str(path))[2]
