@@ -4,9 +4,9 @@ In: the adapter of each request. Out: a label: the adapter's name, or `other`.
 Not here: metrics (see `live.metrics`).
 
 Half of the labels go to the first adapters that come; the other half are given out at scrapes, busiest first, to
-adapters that came often enough as `other`. A label once given stays until restart: a series that comes and goes
-makes rates lie. So a fleet with few adapters names all that matter, and in a large one a rare adapter that
-happened to come first cannot take the place of a popular one.
+adapters that came as `other`: to all of them while the fleet knows no more adapters than there are labels, and else
+to those that came often. A label once given stays until restart: a series that comes and goes makes rates lie.
+So a small fleet names all, and in a large one a rare adapter that came first cannot take a popular one's place.
 """
 
 from lorapick.model.units import AdapterName
@@ -42,12 +42,13 @@ class AdapterLabels:
         self._counts[adapter] = self._counts.get(adapter, 0) + 1
         return OTHER
 
-    def promote(self) -> None:
-        """Give the labels that are left to the busiest in `other`."""
+    def promote(self, known: int) -> None:
+        """Give the labels that are left to the busiest in `other`; to all, when `known` adapters have room."""
         room = self._limit - len(self._named)
         if room <= 0:
             return
-        ready = [(-count, name) for name, count in self._counts.items() if count >= ENOUGH]
+        enough = 1 if known <= self._limit else ENOUGH
+        ready = [(-count, name) for name, count in self._counts.items() if count >= enough]
         for _, name in sorted(ready)[:room]:
             self._named[name] = name
             del self._counts[name]

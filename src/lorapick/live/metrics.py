@@ -94,7 +94,6 @@ class Metrics:
             ResponseStarted: self._response_started,
             RequestEnded: self._ended,
             RequestRefused: self._refused,
-            RequestRefused: self._refused,
             RequestDispatched: self._dispatched_elsewhere,
             LoadStarted: self._load_started,
             LoadSucceeded: self._load_ended,
@@ -132,9 +131,10 @@ class Metrics:
         The snapshot is taken here, in the picker's loop; the text is made in a thread, because a large fleet's page
         takes tens of milliseconds and picks must not wait for all of it.
         """
-        self._labels.promote()
-        fleet = self._published.fleet() if self._published is not None else None
-        if fleet is not None:
+        fleet = None
+        if self._published is not None:
+            fleet = self._published.fleet()
+            self._labels.promote(known=len(self._published.adapters()))
             self._forget(fleet.now)
         self._gauges.take(fleet, dict(self._active))
         self._count.freeze()
@@ -203,9 +203,6 @@ class Metrics:
         self._hold_over(event.request_id, event.t)
         if event.outcome is not Outcome.REJECTED:  # those were counted as our own effect
             self._count.requests.add(event.outcome, NO_REASON)
-
-    def _refused(self, event: RequestRefused) -> None:
-        self._count.requests.add(Outcome.REJECTED, event.reason)
 
     def _refused(self, event: RequestRefused) -> None:
         self._count.requests.add(Outcome.REJECTED, event.reason)

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lorapick.live.metrics import Metrics, serve_metrics
+from lorapick.live.publish import AdapterRow
 from lorapick.live.web import BindError
 from lorapick.model.effects import Dispatch, Hold, Reject
 from lorapick.model.events import (
@@ -221,6 +222,9 @@ class TestHolds:
 class TestAdapterLabels:
     async def test_rare_ones_share_a_label_and_labels_stay(self) -> None:
         story = Story(adapter_labels=4)
+        published = small_fleet()
+        published.adapter_rows = [AdapterRow(name=f"a{n}") for n in range(6)]
+        story.metrics.show(published)
         numbers = itertools.count()
 
         def send(adapter: str, times: int) -> None:
