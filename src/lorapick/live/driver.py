@@ -98,27 +98,31 @@ class Driver:
 
     # -- live.ports.Picker
 
-    async def decide(self, request: Request) -> Dispatch | Reject:
-        """Choose a pod; waits while the request is held. Cancelling abandons it.
+    def ask(self, request: Request) -> "Dispatch | Reject | asyncio.Future[Dispatch | Reject]":
+        """Choose a pod: the answer, or its future while the request is held. Cancelling the future abandons it.
 
         The answer's `request_id` counts from then on: a client that uses an id twice at once gets a fresh one.
         """
         request = self._unique(request)
         effects = self.submit(lambda t, i: RequestArrived(t=t, id=i, request=request))
-        # A hold that nobody can end at once is waited for below.
         answer = _answer(effects, request.id)
         if answer is not None:
             return answer
         future: asyncio.Future[Dispatch | Reject] = asyncio.get_running_loop().create_future()
         self._waiting[request.id] = future
-        try:
-            return await future
-        except asyncio.CancelledError:
-            self.submit(lambda t, i: RequestEnded(t=t, id=i, request_id=request.id, outcome=Outcome.ABANDONED))
-            self._addresses.pop(request.id, None)
-            raise
-        finally:
-            self._waiting.pop(request.id, None)
+        future.add_done_callback(lambda done: self._waited(request.id, abandoned=done.cancelled()))
+        return future
+
+    async def decide(self, request: Request) -> Dispatch | Reject:
+        """Choose a pod; waits while the request is held. Cancelling abandons it."""
+        answer = self.ask(request)
+        return answer if isinstance(answer, Dispatch | Reject) else await answer
+
+    def _waited(self, request_id: RequestId, *, abandoned: bool) -> None:
+        self._waiting.pop(request_id, None)
+        if abandoned:
+            self._addresses.pop(request_id, None)
+            self.submit(lambda t, i: RequestEnded(t=t, id=i, request_id=request_id, outcome=Outcome.ABANDONED))
 
     def _unique(self, request: Request) -> Request:
         flights = self.fleet.state.flights

@@ -138,7 +138,7 @@ def identify(given: str | None) -> RequestId:
 
 
 class _Stream:
-    """One stream. Two tasks at most: the handler reads; while the picker decides, a second waits for it."""
+    """One stream. The handler reads; when a held request is decided meanwhile, a second task writes the answer."""
 
     __slots__ = (
         "_context",
@@ -151,6 +151,7 @@ class _Stream:
         "_reading",
         "_server",
         "_session",
+        "_waking",
         "_writing",
     )
 
@@ -161,7 +162,8 @@ class _Stream:
         self._session = Session(server.picker, server.options, now=server.picker.now(), identify=identify)
         self._outbox: deque[ProcessingResponse] = deque()
         self._handler = asyncio.current_task()
-        self._deciding: asyncio.Task[None] | None = None
+        self._deciding: asyncio.Future[Dispatch | Reject] | None = None
+        self._waking: asyncio.Task[None] | None = None
         self._reading = self._writing = self._finished = self._overdue = False
 
     async def run(self) -> None:
@@ -171,7 +173,7 @@ class _Stream:
                 self._perform(await self._next())
                 await self._flush()
         except asyncio.CancelledError:
-            if not self._finished:  # else `_decide` woke us to leave
+            if not self._finished:  # else `_go_on` woke us to leave
                 raise
         except Exception:  # noqa: BLE001 - `_fault` logs it; one stream must not cost others
             self._fault()
@@ -201,34 +203,44 @@ class _Stream:
         if self._deciding is not None:
             self._deciding.cancel()
 
-    async def _decide(self, request: Request) -> None:
+    def _ask(self, request: Request) -> list[AnyCommand]:
+        """Ask the picker; an answer that comes at once, as almost all do, goes straight back."""
         try:
-            self._perform(await self._answer(request))
+            answer = self._server.picker.ask(request)
+            if isinstance(answer, Dispatch | Reject):
+                return self._session.decided(answer)
+            if not isinstance(answer, asyncio.Future):
+                raise TypeError(f"{answer!r} is neither Dispatch nor Reject nor a future")
+        except Exception:
+            log.exception("no decision for request %s (model %s): any ready pod serves it", request.id, request.model)
+            self._counts.decide_failures += 1
+            return self._session.undecided()
+        self._deciding = answer
+        self._server.deciding[self] = asyncio.get_running_loop().time()
+        answer.add_done_callback(self._on_answer)
+        return []
+
+    def _on_answer(self, done: "asyncio.Future[Dispatch | Reject]") -> None:
+        """A held request was decided, given up, or abandoned."""
+        del self._server.deciding[self]
+        if not done.cancelled() and done.exception() is None:
+            commands = self._session.decided(done.result())
+        elif self._overdue or not done.cancelled():
+            log.error("no decision for request %s: any ready pod serves it", self._session.request_id)
+            self._counts.decide_failures += 1
+            commands = self._session.undecided()
+        else:
+            return  # withdrawn: nobody waits for it
+        self._waking = asyncio.get_running_loop().create_task(self._go_on(commands))
+
+    async def _go_on(self, commands: list[AnyCommand]) -> None:
+        try:
+            self._perform(commands)
             await self._flush()
         except Exception:  # noqa: BLE001 - `_fault` logs it; one stream must not cost others
             self._fault()
         if self._finished and self._reading and self._handler is not None:
             self._handler.cancel()  # it waits for a message that need not come
-
-    async def _answer(self, request: Request) -> list[AnyCommand]:
-        deciding = self._server.deciding
-        deciding[self] = asyncio.get_running_loop().time()
-        try:
-            answer = await self._server.picker.decide(request)
-            if not isinstance(answer, Dispatch | Reject):
-                raise TypeError(f"{answer!r} is neither Dispatch nor Reject")
-        except asyncio.CancelledError:
-            if not self._overdue:
-                raise
-            log.error("no decision for request %s in time: any ready pod serves it", request.id)
-        except Exception:
-            log.exception("no decision for request %s (model %s): any ready pod serves it", request.id, request.model)
-        else:
-            return self._session.decided(answer)
-        finally:
-            del deciding[self]
-        self._counts.decide_failures += 1
-        return self._session.undecided()
 
     def give_up(self) -> None:
         """The picker has had its time."""
@@ -255,7 +267,7 @@ class _Stream:
                 case Send():
                     self._outbox.append(command.message)
                 case Decide():
-                    self._deciding = asyncio.get_running_loop().create_task(self._decide(command.request))
+                    self._perform(self._ask(command.request))
                 case Dispatched():
                     picker.dispatched(command.request_id, command.address)
                 case Started():

@@ -1,5 +1,6 @@
 """What the transports ask of the picker, as a protocol, so that each side is tested without the other."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,10 +14,14 @@ __all__ = ["ModelCard", "Picker", "Usage"]
 
 
 class Picker(Protocol):
-    """The picker as its transports see it. All methods but `decide` return at once and never raise."""
+    """The picker as its transports see it. All methods return at once; none but `ask` may raise."""
 
-    async def decide(self, request: Request) -> Dispatch | Reject:
-        """Choose a pod; may wait while the request is held. Cancelling it abandons the request (counted)."""
+    def ask(self, request: Request) -> "Dispatch | Reject | asyncio.Future[Dispatch | Reject]":
+        """Choose a pod: the answer, or its future while the request is held.
+
+        The answer's `request_id` counts from then on. Cancelling the future abandons the request (counted).
+        Almost every answer comes at once, and a task or future for each would cost more than the pick.
+        """
         ...
 
     def dispatched(self, request_id: RequestId, address: str) -> None:
@@ -28,7 +33,7 @@ class Picker(Protocol):
         ...
 
     def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
-        """Say that a dispatched request left; exactly once for each Dispatch that `decide` returned."""
+        """Say that a dispatched request left; exactly once for each Dispatch that `ask` gave."""
         ...
 
     def refused(self, reason: Reason, status: int) -> None:

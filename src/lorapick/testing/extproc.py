@@ -138,7 +138,16 @@ class ScriptedPicker:
         self.heard: list[tuple[object, ...]] = []
         """Calls in order: ("decide", request), ("dispatched", id, address), ("ended", id, outcome, status, usage)..."""
 
-    async def decide(self, request: Request) -> Dispatch | Reject:
+    def ask(self, request: Request) -> "Dispatch | Reject | asyncio.Future[Dispatch | Reject]":
+        """Give the answer at once when the gate is open, else its future."""
+        if self.gate.is_set():
+            self.heard.append(("decide", request))
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return self.answer
+        return asyncio.ensure_future(self._later(request))
+
+    async def _later(self, request: Request) -> Dispatch | Reject:
         """Give the answer, once the gate is open."""
         self.heard.append(("decide", request))
         try:
