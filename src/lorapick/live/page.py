@@ -4,7 +4,8 @@ In: `ip:port`, a path. Out: the body of a 200 answer, or `PageError` with the ki
 Not here: what a page means (see `wire.engines`), when to ask (see `live.scrape`).
 
 Written on an asyncio protocol and httptools: a third to a half of the CPU per 57 kB page of a general HTTP client
-(measured, `python -m bench.scrape`), and scraping has a budget. Redirects are never followed: a pod is where discovery says.
+(measured, `python -m bench.scrape`), and scraping has a budget. Redirects are never followed: a pod is where discovery
+says it is.
 """
 
 import asyncio
