@@ -364,3 +364,13 @@ def test_without_room_beside_the_slots_an_adapter_falls_to_disk():
     engine.submit(ask("r", "b"), warm(engine, "a"))
     evicted = of(AdapterEvicted, rest(engine))
     assert [(event.adapter, event.tier) for event in evicted] == [("a", Tier.CPU), ("a", Tier.DISK)]
+
+
+def test_memory_taken_for_a_load_that_fails_is_gone_from_the_prefix_cache():
+    engine = pod(kv_blocks=4, load_failure_share=1.0, draw=lambda: 0.0)
+    now = serve(engine, ask("first", prompt=40, blocks=(11, 12)), 0.0)
+    engine.submit(ask("fails", "a", prompt=48), now)  # three of four blocks: the end of the cached prompt goes
+    now = rest(engine)[-1].t
+    engine.submit(ask("again", prompt=40, blocks=(11, 12)), now)
+    (start,) = of(RequestStarted, rest(engine))
+    assert start.cached_tokens == 16
