@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from lorapick.live.openapi import Frame
-from lorapick.live.publish import Published
+from lorapick.live.publish import AdapterRow, Published
+from lorapick.model.tiers import Tier
 from lorapick.wire.api import cell
 
 INTERVAL_S = 1.0
@@ -20,6 +21,7 @@ MAX_WATCHERS = 16
 MAX_PODS = 256
 MAX_ADAPTERS = 50
 MAX_DECISIONS = 25
+_SHOWN_TIERS = frozenset(tier.word for tier in Tier if tier >= Tier.CPU)
 
 
 def frame(published: Published) -> Frame:
@@ -33,12 +35,20 @@ def frame(published: Published) -> Frame:
     return Frame(
         fleet=msgspec.structs.replace(fleet, pods=shown),
         pods_total=len(fleet.pods),
-        cells=tuple(cell(belief) for belief in published.residency() if belief.pod in names),
+        cells=tuple(
+            cell(belief) for belief in published.residency() if belief.tier >= Tier.CPU and belief.pod in names
+        ),
         adapters_total=len(adapters),
-        adapters=tuple(busiest),
+        adapters=tuple(_in_memory(row) for row in busiest),
         decisions=tuple(published.decisions(MAX_DECISIONS)),
         alerts=tuple(published.alerts()),
     )
+
+
+def _in_memory(row: AdapterRow) -> AdapterRow:
+    """Without the pods that have it only on disk: that may be all of them."""
+    pods = {tier: names for tier, names in row.pods.items() if tier in _SHOWN_TIERS}
+    return msgspec.structs.replace(row, pods=pods)
 
 
 class Feed:

@@ -53,10 +53,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     pods_total: int
     """Pods of the fleet; `fleet.pods` holds at most the first 256."""
     cells: tuple[Cell, ...]
-    """Cells of the pods in this frame."""
+    """Cells of the pods in this frame, without adapters that are only on disk."""
     adapters_total: int
     adapters: tuple[AdapterRow, ...]
-    """Those with most requests, at most 50."""
+    """Those with most requests, at most 50; `pods` without those that have them only on disk."""
     decisions: tuple[DecisionRow, ...]
     alerts: tuple[AlertRow, ...]
 

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+MAX_CONNECTIONS = 256
+"""Connections at once, streams included; more are answered 503."""
 GRACE_S = 1
 """Seconds that answers in progress get when the server stops."""
 
@@ -98,6 +100,8 @@ async def serving(
         app,
         lifespan="off",
         log_config=None,
+        log_level="warning",
+        limit_concurrency=MAX_CONNECTIONS,
         access_log=False,
         server_header=False,
         ws="none",

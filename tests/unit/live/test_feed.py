@@ -51,6 +51,18 @@ def test_frame_keeps_its_bounds() -> None:
     assert len(shown.decisions) == MAX_DECISIONS
 
 
+def test_frame_leaves_out_what_is_only_on_disk() -> None:
+    published = small_fleet()
+    published.beliefs = [
+        Belief(pod="pod-02", adapter=tier.word, tier=tier, since=0.0, source=Source.INFERRED) for tier in Tier
+    ]
+    published.adapter_rows = [AdapterRow(name="a", pods={tier.word: ("pod-02",) for tier in Tier})]
+    shown = frame(published)
+    memory = {"cpu", "loading", "gpu_idle", "gpu_serving"}
+    assert {cell.tier for cell in shown.cells} == memory
+    assert set(shown.adapters[0].pods) == memory
+
+
 async def test_one_frame_a_second_however_many_watch() -> None:
     published = counting()
     feed = Feed(published)

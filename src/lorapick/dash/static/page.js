@@ -295,7 +295,7 @@ document.addEventListener("pointerover", (event) => {
 // -- adapters and decisions
 
 function drawAdapters(frame) {
-  const used = frame.adapters.filter((row) => row.requests || Object.keys(row.pods).some((tier) => tier !== "disk" && tier !== "unregistered"));
+  const used = frame.adapters.filter((row) => row.requests || Object.keys(row.pods).length);
   const shown = used.slice(0, 15);
   $("adapters-empty").hidden = shown.length > 0;
   setText($("adapters-note"), frame.adapters_total > shown.length ? `the ${shown.length} with most requests, of ${frame.adapters_total}` : "");
