@@ -1,1 +1,1 @@
-"""Virtual clock, workloads and scenarios around the same core (arrives with the simulator)."""
+"""Virtual clock, workloads and scenarios around the same decision core and pod model that run live. No I/O."""

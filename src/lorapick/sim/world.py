@@ -1,0 +1,353 @@
+"""One simulated fleet: the live decision core and the live pod model, driven from a heap instead of sockets.
+
+In: settings, pods, a stream of arrivals, planned changes. Out: what happened, to an observer, as it happens.
+The same calls are made as live: `Fleet.apply` with the same events, and what a pod's HTTP server does with
+`PodEngine`. Effects that take time come back as events. Not here: statistics (see `sim.tally`), files, chance
+(arrivals come with their sizes; each pod is given its stream of draws).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from lorapick.core.fleet import Fleet
+from lorapick.model import events as said
+from lorapick.model.effects import Dispatch, Effect, Hold, Load, Reject, Unload
+from lorapick.model.events import Event
+from lorapick.model.pods import Pod, SilentWhy
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import Settings
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+from lorapick.pod.engine import PodEngine
+from lorapick.pod.errors import PodError, UnknownAdapter
+from lorapick.pod.values import (
+    AdapterSpec,
+    FirstToken,
+    PodConfig,
+    PodEvent,
+    PodRequest,
+    RequestFailed,
+    RequestFinished,
+    SwapEnded,
+    SwapFailed,
+)
+from lorapick.sim.arrivals import Arrival
+from lorapick.sim.kernel import Kernel, Priority
+from lorapick.sim.scrapes import Scrape
+
+
+class Observer(Protocol):
+    """Told of everything, in order. Must not change the world."""
+
+    def arrived(self, arrival: Arrival) -> None:
+        """A request arrived."""
+        ...
+
+    def applied(self, event: Event, effects: Sequence[Effect]) -> None:
+        """The core took an event and gave effects."""
+        ...
+
+    def happened(self, pod: PodName, event: PodEvent) -> None:
+        """A pod did something."""
+        ...
+
+    def ended(self, request_id: RequestId, outcome: Outcome, now: Seconds) -> None:
+        """A request left."""
+        ...
+
+
+class Deadlock(Exception):  # noqa: N818 - what it is, not that it is one
+    """Requests wait and nothing is scheduled that could end them: a bug of ours, with their names."""
+
+
+class SimPod:
+    """One pod of the simulation."""
+
+    __slots__ = ("alive", "commanded", "due", "engine", "pod", "scrape", "started")
+
+    def __init__(self, pod: Pod, engine: PodEngine, now: Seconds) -> None:
+        self.pod = pod
+        self.engine = engine
+        self.scrape = Scrape(pod)
+        self.alive = True
+        self.started = now
+        """Start of its process: another one means a restart."""
+        self.due: Seconds | None = None
+        """Time of the earliest wake that is scheduled."""
+        self.commanded: dict[AdapterName, None] = {}
+        """Loads that the controller asked for and that have not ended."""
+
+
+class World:
+    """The fleet, its pods and the clock."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        pods: Iterable[tuple[Pod, PodConfig]],
+        adapters: Sequence[AdapterSpec],
+        *,
+        observer: Observer,
+        seed: int,
+        draws: Callable[[PodName], Callable[[], float]] | None = None,
+    ) -> None:
+        """Make everything; nothing happens before `run`. `draws` gives each pod its numbers for load failures."""
+        self.kernel = Kernel()
+        self.settings = settings
+        self.fleet = Fleet(settings, seed=seed)
+        self.observer = observer
+        self._adapters = tuple(adapters)
+        self._names = tuple(spec.name for spec in adapters)
+        self._draws = draws
+        self._next_event = 0
+        self._tick_at: Seconds | None = None
+        self._arrivals: Iterator[Arrival] = iter(())
+        self._exhausted = True
+        self._outputs: dict[RequestId, Arrival] = {}
+        """Arrivals in flight: their sizes are needed at dispatch."""
+        self._actions: dict[type[Effect], Callable[[Effect], None]] = {}
+        self.pods: dict[PodName, SimPod] = {}
+        for pod, config in pods:
+            self.add_pod(pod, config)
+
+    # -- the run
+
+    def run(self, arrivals: Iterable[Arrival], *, until: Seconds | None = None) -> None:
+        """Play a stream of arrivals; with `until`, stop there, else when every request has left.
+
+        Raises:
+            Deadlock: requests wait and nothing will ever end them.
+        """
+        self._arrivals = iter(arrivals)
+        self._exhausted = False
+        self._take_next()
+        self._first_scrapes()
+        if until is not None:
+            self.kernel.run(until)
+            for sim in self.pods.values():
+                self._advance(sim)
+            return
+        while (not self._exhausted or self._outputs) and self.kernel.step():
+            pass
+        if self._outputs:
+            raise Deadlock(self._story())
+
+    def add_pod(self, pod: Pod, config: PodConfig) -> None:
+        """A pod appears, with nothing loaded."""
+        now = self.kernel.now
+        draw = self._draws(pod.name) if self._draws is not None else None
+        engine = PodEngine(config, self._adapters, now=now, draw=draw)
+        self.pods[pod.name] = SimPod(pod, engine, now)
+        self.apply(lambda t, i: said.PodAppeared(t=t, id=i, pod=pod))
+        self._report(self.pods[pod.name])
+
+    def restart_pod(self, name: PodName, *, down: Seconds) -> None:
+        """A pod's process dies now and is back, empty, after `down` seconds."""
+        sim, now = self.pods[name], self.kernel.now
+        self._advance(sim)
+        sim.alive = False
+        for request_id in sim.engine.restart(now):
+            self._end(request_id, Outcome.FAILED, 502)
+        self.apply(lambda t, i: said.PodSilent(t=t, id=i, pod=name, why=SilentWhy.REFUSED))
+        self.kernel.at(now + down, Priority.CHANGE, self._back, sim)
+
+    def _back(self, sim: SimPod) -> None:
+        sim.alive = True
+        sim.started = self.kernel.now
+        sim.scrape = Scrape(sim.pod)
+        self._report(sim)
+
+    def apply(self, make: Callable[[Seconds, int], Event]) -> None:
+        """Hand the core an event and perform what it says."""
+        now = self.kernel.now
+        self._next_event += 1
+        event = make(now, self._next_event)
+        effects = self.fleet.apply(event, now)
+        self.observer.applied(event, effects)
+        for effect in effects:
+            self._perform(effect)
+        self._arm()
+
+    # -- requests
+
+    def _take_next(self) -> None:
+        arrival = next(self._arrivals, None)
+        if arrival is None:
+            self._exhausted = True
+        else:
+            self.kernel.at(max(arrival.t, self.kernel.now), Priority.ARRIVAL, self._arrive, arrival)
+
+    def _arrive(self, arrival: Arrival) -> None:
+        self._outputs[arrival.id] = arrival
+        self.observer.arrived(arrival)
+        request = Request(
+            id=arrival.id,
+            model=arrival.adapter if arrival.adapter is not None else self.settings.base_model,
+            prompt_tokens=arrival.prompt_tokens,
+            blocks=arrival.blocks,
+            max_tokens=arrival.output_tokens,
+            stream=True,
+            priority=arrival.priority,
+            session=arrival.session,
+            tenant=arrival.tenant,
+        )
+        self.apply(lambda t, i: said.RequestArrived(t=t, id=i, request=request))
+        # Only now: a stream that is longer than memory is never held.
+        self._take_next()
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Dispatch():
+                self._dispatch(effect)
+            case Reject():
+                del self._outputs[effect.request_id]
+                self.observer.ended(effect.request_id, Outcome.REJECTED, self.kernel.now)
+            case Load():
+                self._load(effect)
+            case Unload():
+                self._unload(effect)
+            case Hold():
+                pass  # `_arm` wakes the core in time
+            case _:
+                pass  # notes and alerts are the observer's
+
+    def _dispatch(self, effect: Dispatch) -> None:
+        for target in (effect.target, *effect.fallbacks):
+            sim = self.pods.get(target.pod)
+            if sim is not None and sim.alive:
+                break
+        else:
+            self._end(effect.request_id, Outcome.FAILED, 503)
+            return
+        if target is not effect.target:
+            name = target.pod
+            self.apply(lambda t, i: said.RequestDispatched(t=t, id=i, request_id=effect.request_id, pod=name))
+        self._submit(sim, effect)
+
+    def _submit(self, sim: SimPod, effect: Dispatch) -> None:
+        arrival = self._outputs[effect.request_id]
+        request = PodRequest(
+            id=arrival.id,
+            adapter=effect.pick.adapter,
+            prompt_tokens=arrival.prompt_tokens,
+            output_tokens=arrival.output_tokens,
+            blocks=arrival.blocks,
+        )
+        try:
+            sim.engine.submit(request, self.kernel.now)
+        except PodError as error:
+            self._end(arrival.id, Outcome.FAILED, 404 if isinstance(error, UnknownAdapter) else 400)
+        self._rewake(sim)
+
+    def _end(self, request_id: RequestId, outcome: Outcome, status: int | None = None) -> None:
+        del self._outputs[request_id]
+        self.observer.ended(request_id, outcome, self.kernel.now)
+        self.apply(lambda t, i: said.RequestEnded(t=t, id=i, request_id=request_id, outcome=outcome, status=status))
+
+    # -- pods
+
+    def _rewake(self, sim: SimPod) -> None:
+        due = sim.engine.next_change()
+        if due is not None and (sim.due is None or due < sim.due):
+            sim.due = due
+            self.kernel.at(due, Priority.POD, self._wake, sim)
+
+    def _wake(self, sim: SimPod) -> None:
+        # A wake that a sooner one has overtaken finds nothing to do.
+        if sim.due is not None and sim.due <= self.kernel.now:
+            sim.due = None
+        self._advance(sim)
+        self._rewake(sim)
+
+    def _advance(self, sim: SimPod) -> None:
+        for event in sim.engine.advance(self.kernel.now):
+            self.observer.happened(sim.pod.name, event)
+            self._tell(sim, event)
+
+    def _tell(self, sim: SimPod, event: PodEvent) -> None:
+        match event:
+            case FirstToken(request_id=request_id):
+                self.apply(lambda t, i: said.ResponseStarted(t=t, id=i, request_id=request_id, status=200))
+            case RequestFinished(request_id=request_id):
+                self._end(request_id, Outcome.SERVED, 200)
+            case RequestFailed(request_id=request_id):
+                self._end(request_id, Outcome.FAILED, 500)
+            case SwapEnded(adapter=adapter) if adapter in sim.commanded:
+                del sim.commanded[adapter]
+                self.apply(
+                    lambda t, i: said.LoadSucceeded(t=t, id=i, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER)
+                )
+            case SwapFailed(adapter=adapter, why=why) if adapter in sim.commanded:
+                del sim.commanded[adapter]
+                self.apply(
+                    lambda t, i: said.LoadFailed(
+                        t=t, id=i, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER, why=why
+                    )
+                )
+            case _:
+                pass
+
+    def _load(self, effect: Load) -> None:
+        sim = self.pods[effect.pod]
+        self.apply(
+            lambda t, i: said.LoadStarted(t=t, id=i, pod=effect.pod, adapters=effect.adapters, by=said.By.CONTROLLER)
+        )
+        for adapter in effect.adapters:
+            sim.commanded[adapter] = None
+            sim.engine.load(adapter, self.kernel.now)
+        self._rewake(sim)
+
+    def _unload(self, effect: Unload) -> None:
+        sim = self.pods[effect.pod]
+        sim.engine.unload(effect.adapter, self.kernel.now)
+        self.apply(lambda t, i: said.Unloaded(t=t, id=i, pod=effect.pod, adapter=effect.adapter))
+
+    # -- scrapes and ticks
+
+    def _first_scrapes(self) -> None:
+        """Spread over one interval, as live."""
+        interval = self.settings.scrape.interval
+        for number, sim in enumerate(self.pods.values(), start=1):
+            first = self.kernel.now + interval * number / len(self.pods)
+            self.kernel.at(first, Priority.SCRAPE, self._scrape, sim)
+
+    def _scrape(self, sim: SimPod) -> None:
+        if sim.alive:
+            self._report(sim)
+        elif not self._exhausted or self._outputs:
+            name = sim.pod.name
+            self.apply(lambda t, i: said.PodSilent(t=t, id=i, pod=name, why=SilentWhy.REFUSED))
+        if not self._exhausted or self._outputs:
+            if self._stuck():
+                raise Deadlock(self._story())
+            self.kernel.at(self.kernel.now + self.settings.scrape.interval, Priority.SCRAPE, self._scrape, sim)
+
+    def _report(self, sim: SimPod) -> None:
+        now = self.kernel.now
+        self._advance(sim)
+        report = sim.scrape.report(sim.engine.stats(now), now=now, started=sim.started, registered=self._names)
+        self.apply(lambda t, i: said.PodReported(t=t, id=i, pod=sim.pod.name, report=report))
+
+    def _arm(self) -> None:
+        due = self.fleet.next_wakeup()
+        if due is not None and (self._tick_at is None or due < self._tick_at):
+            self._tick_at = max(due, self.kernel.now)
+            self.kernel.at(self._tick_at, Priority.TICK, self._tick)
+
+    def _tick(self, _: None) -> None:
+        self._tick_at = None
+        self.apply(lambda t, i: said.Ticked(t=t, id=i))
+
+    # -- faults of ours
+
+    def _stuck(self) -> bool:
+        """Whether requests wait for something that nobody has scheduled."""
+        return (
+            self._exhausted
+            and bool(self._outputs)
+            and self.fleet.next_wakeup() is None
+            and all(sim.alive and sim.engine.next_change() is None for sim in self.pods.values())
+        )
+
+    def _story(self) -> str:
+        waiting = ", ".join(f"{each.id} ({each.adapter or 'base'})" for each in [*self._outputs.values()][:10])
+        return f"{len(self._outputs)} requests wait and nothing is scheduled that could end them: {waiting}"
