@@ -144,8 +144,8 @@ class FleetGauges(Collector):
         yield CounterMetricFamily("lorapick_arrivals", "Requests that arrived.", totals.arrivals)
         yield GaugeMetricFamily("lorapick_requests_in_flight", "Dispatched and not yet ended.", totals.in_flight)
         yield GaugeMetricFamily("lorapick_requests_held", "Requests that wait at the picker.", totals.held)
-        for name, text, value in POD_GAUGES:
-            yield _pod_gauge(fleet, name, text, value)
+        for gauge in POD_GAUGES:
+            yield _pod_gauge(fleet, gauge)
         yield from self._adapter_gauges(fleet)
 
     def _adapter_gauges(self, fleet: FleetSnapshot) -> Iterator[Metric]:
@@ -168,7 +168,8 @@ class FleetGauges(Collector):
         return sum(last >= since for last in self._active.values())
 
 
-def _pod_gauge(fleet: FleetSnapshot, name: str, text: str, value: Callable[[PodRow], float | None]) -> Metric:
+def _pod_gauge(fleet: FleetSnapshot, gauge: PodGauge) -> Metric:
+    name, text, value = gauge
     family = GaugeMetricFamily(f"lorapick_{name}", text, labels=["pod"])
     for pod in fleet.pods:
         number = value(pod)

@@ -25,6 +25,15 @@ _WORD_BYTES = 4
 _STREAM_END = b"data: [DONE]\n\n"
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a client."""
+
+    in_flight: int = 512
+    """Requests at once; more than that wait, and the wait counts."""
+    timeout: Seconds = 60.0
+    """For one request, from when it is sent."""
+
+
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for. Ranges are inclusive and uniform."""
 
@@ -35,6 +44,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: tuple[Tokens, Tokens] = (64, 256)
     output_tokens: tuple[Tokens, Tokens] = (4, 12)
     stream_share: float = 1.0
+    limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         if not self.adapters:
@@ -89,15 +99,6 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one run."""
-
-    in_flight: int = 512
-    """Requests at once; more than that wait, and the wait counts."""
-    timeout: Seconds = 60.0
-    """For one request, from when it is sent."""
-
-
 def schedule(mix: Mix, *, rate: float, seed: int) -> Iterator[Arrival]:
     """Endless arrivals at `rate` per second on average."""
     if not rate > 0:
@@ -141,7 +142,6 @@ async def drive(
     rate: float,
     seed: int,
     on_progress: Callable[[Record], None] = lambda _: None,
-    limits: Limits | None = None,
 ) -> Results:
     """Send `requests` requests to `endpoint` (`http://host:port`) and wait for all answers.
 
@@ -159,7 +159,7 @@ async def sample_traffic(
     mix = Mix(adapters=tuple(adapters), stream_share=0.5)
     arrivals = schedule(mix, rate=rate, seed=seed)
     async with asyncio.TaskGroup() as group:
-        driving = group.create_task(_drive(endpoint, arrivals, lambda _: None, Limits(), keep=False))
+        driving = group.create_task(_drive(endpoint, arrivals, on_end=lambda _: None, limits=mix.limits, keep=False))
         await stop.wait()
         driving.cancel()
 
@@ -167,9 +167,9 @@ async def sample_traffic(
 async def _drive(
     endpoint: str,
     arrivals: Iterator[Arrival],
+    *,
     on_end: Callable[[Record], None],
     limits: Limits,
-    *,
     keep: bool = True,
 ) -> Results:
     loop = asyncio.get_running_loop()

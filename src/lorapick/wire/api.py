@@ -110,7 +110,7 @@ def cell(belief: Belief) -> Cell:
     )
 
 
-def contributions(terms: Terms | None, weights: dict[str, float], score: float | None) -> dict[str, float | None]:
+def contributions(terms: Terms | None, weights: dict[str, float], *, score: float | None) -> dict[str, float | None]:
     """Weight x value by term, for the terms that have a weight.
 
     A single unknown value is what the score holds beyond the known ones: that is how the scorer counted it.
@@ -136,7 +136,7 @@ def verdict_document(verdict: PodVerdict, weights: dict[str, float]) -> VerdictD
         reason=verdict.reason,
         score=verdict.score,
         terms=verdict.terms,
-        contributions=contributions(verdict.terms, weights, verdict.score),
+        contributions=contributions(verdict.terms, weights, score=verdict.score),
         tier=None if verdict.tier is None else verdict.tier.word,
         source=verdict.source,
         queue_depth=verdict.queue_depth,

@@ -117,9 +117,9 @@ async def events(gap: float, *parts: bytes) -> AsyncIterator[bytes]:
 
 
 async def one(answer: Answer, *, stream: bool = True, patience: float = 10.0) -> Record:
-    mix = Mix(adapters=("a",), stream_share=float(stream))
+    mix = Mix(adapters=("a",), stream_share=float(stream), limits=Limits(timeout=patience))
     async with server(answer) as endpoint:
-        results = await drive(endpoint, mix, requests=1, rate=100, seed=1, limits=Limits(timeout=patience))
+        results = await drive(endpoint, mix, requests=1, rate=100, seed=1)
     return results.records[0]
 
 
@@ -177,8 +177,8 @@ class TestDrive:
             yield b"data: [DONE]\n\n"
 
         async with server(lambda body: StreamingResponse(counted(body))) as endpoint:
-            mix = Mix(adapters=("a",))
-            results = await drive(endpoint, mix, requests=6, rate=10_000, seed=1, limits=Limits(in_flight=2))
+            mix = Mix(adapters=("a",), limits=Limits(in_flight=2))
+            results = await drive(endpoint, mix, requests=6, rate=10_000, seed=1)
         assert most == 2
         assert results.records[-1].latency > 0.12
 

@@ -38,7 +38,7 @@ def test_explanation_survives_json() -> None:
 
 @given(st.builds(Terms, adapter=st.floats(0, 1.05), kv=SHARE, queue=SHARE, gpu=SHARE))
 def test_contributions_add_up_to_the_score(terms: Terms) -> None:
-    parts = contributions(terms, WEIGHTS, None)
+    parts = contributions(terms, WEIGHTS, score=None)
     assert sum(part for part in parts.values() if part is not None) == pytest.approx(
         0.50 * terms.adapter + 0.20 * terms.kv + 0.15 * terms.queue + 0.15 * (terms.gpu or 0.0)
     )
@@ -46,13 +46,13 @@ def test_contributions_add_up_to_the_score(terms: Terms) -> None:
 
 def test_unknown_value_gets_what_the_score_holds_beyond_the_rest() -> None:
     terms = Terms(adapter=1.0, kv=0.0, queue=1.0, gpu=None)
-    assert contributions(terms, WEIGHTS, 0.725)["gpu"] == pytest.approx(0.075)
-    assert contributions(terms, WEIGHTS, None)["gpu"] is None
+    assert contributions(terms, WEIGHTS, score=0.725)["gpu"] == pytest.approx(0.075)
+    assert contributions(terms, WEIGHTS, score=None)["gpu"] is None
 
 
 def test_without_terms_or_weights_there_are_no_contributions() -> None:
-    assert contributions(None, WEIGHTS, 0.5) == {}
-    assert contributions(Terms(adapter=1.0, kv=0.0, queue=1.0, gpu=None), {}, None) == {}
+    assert contributions(None, WEIGHTS, score=0.5) == {}
+    assert contributions(Terms(adapter=1.0, kv=0.0, queue=1.0, gpu=None), {}, score=None) == {}
 
 
 def test_one_word_means_one_thing_in_both_vocabularies() -> None:
