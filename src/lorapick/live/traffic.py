@@ -147,9 +147,8 @@ async def drive(
 
     `on_progress` is called as each ends. Ends at the latest one timeout after the last request was sent.
     """
-    return await _drive(
-        endpoint, islice(schedule(mix, rate=rate, seed=seed), requests), on_progress, limits or Limits()
-    )
+    arrivals = islice(schedule(mix, rate=rate, seed=seed), requests)
+    return await _drive(endpoint, arrivals, on_end=on_progress, limits=mix.limits)
 
 
 async def sample_traffic(
