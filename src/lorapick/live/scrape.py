@@ -165,12 +165,16 @@ class Scraper:
         """Scrape until cancelled."""
         assert self._group is None, "the scraper runs already"
         try:
-            async with asyncio.TaskGroup() as self._group, aiohttp.ClientSession() as self._session:
+            # The group ends first: no watcher may see its session close.
+            async with aiohttp.ClientSession() as self._session, asyncio.TaskGroup() as self._group:
                 for pod in self._pods.values():
                     self._start(pod)
-                await asyncio.Event().wait()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    self._group = None  # pods that appear from now on are not begun
         finally:
-            self._group = self._session = None
+            self._session = None
             self._tasks.clear()
             self._watchers.clear()
 
