@@ -72,9 +72,11 @@ class Budget:
     def scraped(self, *, unseen: Seconds) -> None:
         """One scrape ended, well or badly; what was measured since the last one belongs to scraping."""
         cost, self._pending = self._pending + unseen, 0.0
-        self.cost = cost if self.cost is None else self.cost + (cost - self.cost) * self.MEMORY
         self.spent += cost
         self.scrapes += 1
+        # A plain mean at first, so that a slow first scrape (cold caches) is soon forgotten.
+        weight = max(self.MEMORY, 1.0 / self.scrapes)
+        self.cost = cost if self.cost is None else self.cost + (cost - self.cost) * weight
 
     def interval(self, watchers: int) -> Seconds:
         """Seconds between two scrapes of the same pod."""

@@ -364,6 +364,13 @@ def test_the_cost_follows_what_scrapes_cost_lately() -> None:
     assert budget.cost == pytest.approx(0.001, rel=0.01)
 
 
+def test_a_slow_first_scrape_is_soon_forgotten() -> None:
+    budget = Budget(interval=1.0, share=0.1, cpu=Cpu())
+    for cost in (0.02, *[0.001] * 19):
+        budget.scraped(unseen=cost)
+    assert budget.cost == pytest.approx(0.00195)
+
+
 async def test_reports_say_when_the_interval_is_stretched() -> None:
     watch = Watch(core_share=5e-3)
     async with serving(answering(PAGE)) as address, watch.running(Pod(name="p", address=address)):
