@@ -236,7 +236,7 @@ class Scraper:
 class _PodWatcher:
     """Asks one pod for its metrics and, now and then, for its models."""
 
-    unseen: Seconds = 100e-6
+    unseen: Seconds = 200e-6
 
     def __init__(self, pod: Pod, settings: ScrapeSettings, *, scraper: Scraper) -> None:
         self._pod = pod
