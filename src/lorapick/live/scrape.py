@@ -14,17 +14,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-import aiohttp
 import msgspec
 
-from lorapick.live.page import MAX_BODY, PageClient, PageError
+from lorapick.live.page import PageClient, PageError
 from lorapick.model.effects import Effect
-from lorapick.model.events import Event, GpuReported, PodAppeared, PodChanged, PodGone, PodReported, PodSilent
+from lorapick.model.events import Event, PodAppeared, PodChanged, PodGone, PodReported, PodSilent
 from lorapick.model.pods import Pod, PodReport, SilentWhy
 from lorapick.model.settings import ScrapeSettings
 from lorapick.model.units import PodName, Ratio, Seconds
 from lorapick.wire import models_list
-from lorapick.wire.engines import DIALECTS, dcgm
+from lorapick.wire.engines import DIALECTS
 from lorapick.wire.exposition import ExpositionError
 
 log = logging.getLogger(__name__)
@@ -93,7 +92,7 @@ class _Watcher(Protocol):
         """Ask once and submit what came of it; raises nothing that a pod could cause."""
         ...
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of connections."""
         ...
 
@@ -130,7 +129,6 @@ class Scraper:
         self._watchers: dict[PodName, _PodWatcher] = {}
         self._tasks: dict[PodName, list[asyncio.Task[None]]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._session: aiohttp.ClientSession | None = None
 
     @property
     def interval(self) -> Seconds:
@@ -167,8 +165,7 @@ class Scraper:
         """Scrape until cancelled."""
         assert self._group is None, "the scraper runs already"
         try:
-            # The group ends first: no watcher may see its session close.
-            async with aiohttp.ClientSession() as self._session, asyncio.TaskGroup() as self._group:
+            async with asyncio.TaskGroup() as self._group:
                 for pod in self._pods.values():
                     self._start(pod)
                 try:
@@ -176,17 +173,19 @@ class Scraper:
                 finally:
                     self._group = None  # pods that appear from now on are not begun
         finally:
-            self._session = None
             self._tasks.clear()
             self._watchers.clear()
 
     def _start(self, pod: Pod) -> None:
-        if self._group is None or self._session is None:
+        if self._group is None:
             return
         watcher = self._watchers[pod.name] = _PodWatcher(pod, self._settings, scraper=self)
         watchers: list[_Watcher] = [watcher]
         if pod.dcgm_url is not None:
-            watchers.append(_GpuWatcher(pod.name, pod.dcgm_url, session=self._session, scraper=self))
+            # The full HTTP client it needs costs a fifth of a second to import; most fleets have no exporter.
+            from lorapick.live.gpu import GpuWatcher
+
+            watchers.append(GpuWatcher(pod.name, pod.dcgm_url, scraper=self))
         self._tasks[pod.name] = [
             self._group.create_task(self._repeat(each), name=f"scrape {pod.name}") for each in watchers
         ]
@@ -208,7 +207,7 @@ class Scraper:
                 # A pod that needs the whole interval to answer still gets a rest.
                 await asyncio.sleep(max(pause - (loop.time() - began), JITTER * pause))
         finally:
-            watcher.close()
+            await watcher.aclose()
 
     # -- for the watchers
 
@@ -265,7 +264,7 @@ class _PodWatcher:
             every = scraper.stretched
             scraper.submit(lambda t, i: PodReported(t=t, id=i, pod=name, report=report, since=sent, every=every))
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Drop the connection."""
         self._client.close()
 
@@ -309,50 +308,6 @@ class _PodWatcher:
     def _silent(self, why: SilentWhy, detail: str) -> None:
         name = self._pod.name
         self._scraper.submit(lambda t, i: PodSilent(t=t, id=i, pod=name, why=why, detail=detail))
-
-
-class _GpuWatcher:
-    """Asks a DCGM exporter for one pod's GPU utilisation. The URL may need DNS or TLS: hence the full client."""
-
-    unseen: Seconds = 500e-6
-
-    def __init__(self, pod: PodName, url: str, *, session: aiohttp.ClientSession, scraper: Scraper) -> None:
-        self._pod = pod
-        self._url = url
-        self._session = session
-        self._scraper = scraper
-        self._failing = False
-
-    async def scrape(self) -> None:
-        """Ask once; a figure is submitted. Failures are logged when they begin: the core has a stand-in."""
-        try:
-            page = await self._get()
-            with self._scraper.budget:
-                found = dcgm.parse(page, pod=self._pod)
-        except (PageError, ExpositionError, aiohttp.ClientError, OSError, TimeoutError) as error:
-            if not self._failing:
-                reason = str(error) or type(error).__name__
-                log.warning("pod %s: no GPU utilisation from %s: %s", self._pod, self._url, reason)
-            self._failing = True
-            return
-        self._failing = False
-        if found is not None:
-            self._scraper.submit(lambda t, i: GpuReported(t=t, id=i, pod=self._pod, utilization=found))
-
-    def close(self) -> None:
-        """Nothing is kept; the session is the scraper's."""
-
-    async def _get(self) -> bytes:
-        limit = aiohttp.ClientTimeout(total=self._scraper.timeout)
-        async with self._session.get(self._url, allow_redirects=False, timeout=limit) as response:
-            if response.status != 200:
-                raise PageError(SilentWhy.STATUS, f"status {response.status}")
-            chunks: list[bytes] = []
-            async for chunk in response.content.iter_any():
-                chunks.append(chunk)
-                if sum(map(len, chunks)) > MAX_BODY:
-                    raise PageError(SilentWhy.GARBAGE, f"the body has more than {MAX_BODY} bytes")
-            return b"".join(chunks)
 
 
 def _target(pod: Pod) -> tuple[object, ...]:

@@ -394,7 +394,7 @@ class Question:
         self.asked.append(asyncio.get_running_loop().time())
         await asyncio.sleep(self.takes)
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self.closed = True
 
 
