@@ -80,7 +80,7 @@ class PodLoad:
         self.last_report = now
         self.detail = ""
         # A scrape sent before a load ended still counts those that waited for it.
-        while self.ended_loads and self.ended_loads[0][0] < since:
+        while self.ended_loads and self.ended_loads[0][0] <= since:
             self.ended_loads.popleft()
         for _, followers in self.ended_loads:
             self._run(followers)

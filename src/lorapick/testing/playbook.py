@@ -11,6 +11,7 @@ Not here: sockets, or any other clock.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.fleet import Fleet
@@ -48,6 +49,7 @@ class Playbook:
         """Answer to the last event, in full."""
         self.events: list[events.Event] = []
         self._requests = 0
+        self._uses = 0
         for pod in pods:
             self.appear(pod)
 
@@ -70,15 +72,10 @@ class Playbook:
         return self.apply(events.PodGone, pod=pod)
 
     def report(
-        self,
-        pod: PodName,
-        report: PodReport | None = None,
-        *,
-        since: Seconds | None = None,
-        every: Seconds | None = None,
+        self, pod: PodName, *, since: Seconds | None = None, every: Seconds | None = None, **fields: Any
     ) -> list[str]:
-        """One scrape succeeded; without a report, an idle pod's."""
-        report = report if report is not None else PodReport(waiting=0, running=0)
+        """One scrape succeeded: that of an idle pod but for the `PodReport` fields given."""
+        report = PodReport(**{"waiting": 0, "running": 0, **fields})
         return self.apply(events.PodReported, pod=pod, report=report, since=since, every=every)
 
     def silent(self, pod: PodName, why: SilentWhy = SilentWhy.TIMEOUT) -> list[str]:
@@ -87,12 +84,12 @@ class Playbook:
 
     # -- requests
 
-    def arrive(self, model: str, request: Request | None = None) -> list[str]:
-        """A request comes; without one, a plain request for `model` with the next id (r1, r2, ...)."""
-        if request is None:
+    def arrive(self, model: str, **fields: Any) -> list[str]:
+        """A request comes, with the `Request` fields given; without an id the next of r1, r2, ..."""
+        if "id" not in fields:
             self._requests += 1
-            request = Request(id=f"r{self._requests}", model=model)
-        return self.apply(events.RequestArrived, request=request)
+            fields["id"] = f"r{self._requests}"
+        return self.apply(events.RequestArrived, request=Request(model=model, **fields))
 
     def fallback(self, request_id: RequestId, pod: PodName) -> list[str]:
         """Another pod than the picked one serves."""
@@ -106,6 +103,18 @@ class Playbook:
         """The request leaves."""
         return self.apply(events.RequestEnded, request_id=request_id, outcome=outcome, status=status)
 
+    def use(self, model: str, pod: PodName) -> None:
+        """One whole request on a pod, served at once."""
+        self._uses += 1
+        request_id = f"use{self._uses}"
+        self.arrive(model, id=request_id, subset=(self._address(pod),))
+        self.start(request_id)
+        self.end(request_id)
+
+    def _address(self, pod: PodName) -> str:
+        columns = self.fleet.state.columns
+        return columns.targets[columns.row_of[pod]].address
+
     # -- time and the rest
 
     def wait(self, seconds: Seconds) -> list[str]:
@@ -117,7 +126,7 @@ class Playbook:
         self.now = end
         return told + self.apply(events.Ticked)
 
-    def apply(self, kind: type[events.Event], **fields: object) -> list[str]:
+    def apply(self, kind: type[events.Event], **fields: Any) -> list[str]:
         """Apply any event now and tell the answer."""
         event = kind(t=self.now, id=len(self.events) + 1, **fields)
         self.events.append(event)
@@ -158,9 +167,10 @@ class Playbook:
         return next(verdict for verdict in self.explain(request_id).verdicts if verdict.pod == pod)
 
 
-def plain_pod(name: PodName, *, address: str | None = None, **limits: int) -> Pod:
-    """A pod with default limits but for those given; its address is its name unless given."""
-    return Pod(name=name, address=address if address is not None else f"{name}:8000", limits=PodLimits(**limits))
+def plain_pod(name: PodName, **fields: Any) -> Pod:
+    """A pod with defaults but for the fields of `Pod` and `PodLimits` given; its host is its name."""
+    limits = PodLimits(**{key: fields.pop(key) for key in PodLimits.__struct_fields__ if key in fields})
+    return Pod(**{"name": name, "address": f"{name}:8000", "limits": limits, **fields})
 
 
 def tell(effect: Effect) -> str:

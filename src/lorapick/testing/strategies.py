@@ -70,19 +70,21 @@ def pods(names: st.SearchStrategy[str] = pod_names) -> st.SearchStrategy[Pod]:
     )
 
 
-def reports() -> st.SearchStrategy[PodReport]:
+def reports(
+    shares: st.SearchStrategy[float | None] = wild_shares, counts: st.SearchStrategy[int | None] = wild_counts
+) -> st.SearchStrategy[PodReport]:
     """Scrapes, lies included."""
     some = st.lists(adapter_names, max_size=4, unique=True).map(tuple)
     loaded = st.builds(LoadedAdapter, name=adapter_names, on_gpu=st.booleans(), pinned=st.booleans())
     return st.builds(
         PodReport,
-        waiting=wild_counts,
-        running=wild_counts,
-        kv_usage=wild_shares,
-        gpu_utilization=wild_shares,
+        waiting=counts,
+        running=counts,
+        kv_usage=shares,
+        gpu_utilization=shares,
         gpu_source=st.sampled_from([GpuSource.POD, GpuSource.UNKNOWN]),
-        memory_pressure=wild_shares,
-        preemptions=wild_counts,
+        memory_pressure=shares,
+        preemptions=counts,
         in_flight_adapters=st.none() | some,
         loaded=st.none() | st.lists(loaded, max_size=4).map(tuple),
         registered=st.none() | st.just(ADAPTER_NAMES) | st.just(ADAPTER_NAMES) | some,
@@ -90,6 +92,11 @@ def reports() -> st.SearchStrategy[PodReport]:
         gpu_blocks=st.none() | st.integers(0, 6),
         process_start=st.sampled_from([None, 100.0, 100.0, 100.0, 200.0]),
     )
+
+
+def finite_reports() -> st.SearchStrategy[PodReport]:
+    """Scrapes whose shares are numbers, as JSON has them."""
+    return reports(shares=st.none() | st.floats(0, 1))
 
 
 def requests(request_id: RequestId, *, now: Seconds) -> st.SearchStrategy[Request]:

@@ -1,0 +1,63 @@
+"""A request, prepared."""
+
+import pytest
+
+from lorapick.core.columns import REASONS
+from lorapick.core.picking.query import host_of, prepare, wishes
+from lorapick.model.adapters import Adapter
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Request
+from lorapick.testing.playbook import Playbook, plain_pod
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("10.0.0.1:8000", "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("pod-3:80", "pod-3"),
+        ("[fd00::1]:8000", "fd00::1"),
+        ("[fd00::1]", "fd00::1"),
+        ("[broken", "[broken"),
+        ("", ""),
+    ],
+)
+def test_host_of(address, host):
+    assert host_of(address) == host
+
+
+def test_subsets_match_by_host_whatever_the_port():
+    columns = Playbook(pods=[plain_pod("a", address="10.0.0.1:8000"), plain_pod("b", address="[fd00::1]:8000")])
+    columns = columns.fleet.state.columns
+    mask = wishes(Request(id="r", model="m", subset=("10.0.0.1:9",)), columns)
+    assert [REASONS[code] for code in mask] == [None, Reason.NOT_IN_SUBSET]
+    mask = wishes(Request(id="r", model="m", subset=("[fd00::1]",)), columns)
+    assert [REASONS[code] for code in mask] == [Reason.NOT_IN_SUBSET, None]
+    assert all(wishes(Request(id="r", model="m", subset=()), columns))
+
+
+def test_a_selector_wants_every_label():
+    columns = Playbook(
+        pods=[plain_pod("a", labels={"zone": "west"}), plain_pod("b", labels={"zone": "west", "x": "1"})]
+    )
+    columns = columns.fleet.state.columns
+    mask = wishes(Request(id="r", model="m", selector={"zone": "west", "x": "1"}), columns)
+    assert [REASONS[code] for code in mask] == [Reason.LABEL_MISMATCH, None]
+
+
+def test_prepare():
+    columns = Playbook(pods=["a"]).fleet.state.columns
+    base = prepare(Request(id="r", model="base"), None, columns, kv={0: 0.5}, session_row=0)
+    assert (base.adapter, base.codes, base.base, base.mask, base.kv, base.session_row) == (
+        None,
+        None,
+        0,
+        None,
+        {0: 0.5},
+        0,
+    )
+    other = prepare(Request(id="r", model="m"), Adapter(name="m", rank=16, base_model="gone"), columns, kv={})
+    assert (other.adapter, other.base, other.rank) == ("m", 255, 16.0)
+    assert other.codes is columns.adapters["m"]
+    plain = prepare(Request(id="r", model="m"), Adapter(name="m"), columns, kv={})
+    assert (plain.base, plain.rank) == (None, 0.0)

@@ -1,0 +1,24 @@
+"""What is believed of one adapter on one pod."""
+
+from lorapick.core.residency.cells import Cell, PodResidency
+from lorapick.model.tiers import Source, Tier
+from lorapick.testing.playbook import plain_pod
+
+
+def test_a_new_cell_is_on_disk_by_inference():
+    cell = Cell(3.0)
+    assert (cell.tier, cell.source, cell.since, cell.evidence) == (Tier.DISK, Source.INFERRED, 3.0, None)
+
+
+def test_which_reports_are_older_than_a_belief():
+    cell = Cell(3.0)
+    assert [cell.changed_after(since) for since in (2.9, 3.0, 3.1)] == [True, False, False]
+    cell.tier = Tier.LOADING
+    assert [cell.changed_after(since) for since in (2.9, 3.0, 3.1)] == [True, True, False]
+
+
+def test_a_pod_makes_cells_on_first_use():
+    home = PodResidency(0, plain_pod("pod", max_loras=3, max_cpu_loras=1))
+    assert home.cells == {}
+    assert home.cell("a", 1.0) is home.cell("a", 2.0)
+    assert (home.shadow.gpu_slots, home.shadow.cpu_slots) == (3, 3)

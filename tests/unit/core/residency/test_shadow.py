@@ -1,0 +1,119 @@
+"""The shadow of the engine's two LRU levels."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lorapick.core.residency.shadow import Shadow
+from lorapick.model.tiers import Tier
+
+
+def idle(name):
+    return False
+
+
+def busy(name):
+    return True
+
+
+def filled(*names, gpu=2, cpu=3):
+    shadow = Shadow(gpu_slots=gpu, cpu_slots=cpu)
+    for name in names:
+        shadow.use(name, idle)
+    return shadow
+
+
+def test_the_least_recently_used_goes_to_host_memory_and_then_to_disk():
+    shadow = filled()
+    assert shadow.use("a", idle) == shadow.use("b", idle) == []
+    assert shadow.use("c", idle) == [("a", Tier.CPU)]
+    assert shadow.use("d", idle) == [("b", Tier.CPU), ("a", Tier.DISK)]
+    assert (list(shadow.gpu), list(shadow.cpu)) == (["c", "d"], ["b", "c", "d"])
+
+
+def test_using_what_is_there_makes_it_newest_on_both_levels():
+    shadow = filled("a", "b")
+    assert shadow.touch("a")
+    assert not shadow.touch("c")
+    assert shadow.use("a", idle) == []
+    assert shadow.use("c", idle) == [("b", Tier.CPU)]
+
+
+def test_busy_adapters_stay():
+    shadow = filled("a", "b")
+    assert shadow.use("c", lambda name: name == "a") == [("b", Tier.CPU)]
+    assert shadow.use("d", busy) is None
+    assert list(shadow.gpu) == ["a", "c"]
+
+
+def test_what_runs_all_the_same_takes_the_oldest_slot():
+    shadow = filled("a", "b")
+    assert shadow.use("c", busy, must_fit=True) == [("a", Tier.CPU)]
+
+
+def test_host_memory_holds_at_least_what_the_gpu_holds():
+    shadow = filled("a", "b", gpu=2, cpu=0)
+    assert list(shadow.cpu) == ["a", "b"]
+    assert shadow.use("c", idle) == [("a", Tier.DISK)]
+
+
+def test_fewer_slots_take_effect_at_the_next_use():
+    shadow = filled("a", "b", "c", gpu=3, cpu=3)
+    shadow.resize(gpu_slots=1, cpu_slots=2)
+    assert shadow.free == 0
+    assert shadow.use("d", idle) == [("a", Tier.DISK), ("b", Tier.DISK), ("c", Tier.CPU)]
+
+
+def test_a_pod_without_slots_that_runs_an_adapter_has_one_after_all():
+    shadow = Shadow(gpu_slots=0, cpu_slots=0)
+    assert shadow.free == 0
+    assert shadow.use("a", idle) is None
+    assert shadow.use("a", idle, must_fit=True) == []
+    assert shadow.use("b", idle, must_fit=True) == [("a", Tier.DISK)]
+
+
+def test_what_the_engine_reports_is_taken_over_in_known_order():
+    shadow = filled("a", "b")
+    shadow.replace(["b", "x", "a"], ["y"])
+    assert list(shadow.gpu) == ["a", "b", "x"]
+    assert list(shadow.cpu) == ["a", "b", "y", "x"]
+
+
+def test_leaving():
+    shadow = filled("a", "b")
+    shadow.drop("a", Tier.CPU)
+    assert (list(shadow.gpu), list(shadow.cpu), shadow.free) == (["b"], ["a", "b"], 1)
+    shadow.drop("b", Tier.DISK)
+    assert (list(shadow.gpu), list(shadow.cpu)) == ([], ["a"])
+    shadow.clear()
+    assert (list(shadow.cpu), shadow.free) == ([], 2)
+
+
+class PlainLru:
+    """vLLM's two levels as two lists, newest last."""
+
+    def __init__(self, gpu, cpu):
+        self.slots, self.room, self.gpu, self.cpu = gpu, max(gpu, cpu), [], []
+
+    def use(self, name):
+        for level in (self.gpu, self.cpu):
+            if name in level:
+                level.remove(name)
+            level.append(name)
+        del self.gpu[: max(0, len(self.gpu) - self.slots)]
+        while len(self.cpu) > self.room:
+            self.cpu.remove(next(held for held in self.cpu if held not in self.gpu))
+
+
+@given(st.lists(st.sampled_from("abcdefg"), max_size=40), st.integers(1, 3), st.integers(0, 5))
+def test_against_two_plain_lists(uses, gpu, cpu):
+    shadow, plain = Shadow(gpu_slots=gpu, cpu_slots=cpu), PlainLru(gpu, cpu)
+    for name in uses:
+        was = {held: ("gpu" if held in shadow.gpu else "cpu") for held in shadow.cpu}
+        moved = dict(shadow.use(name, idle))
+        plain.use(name)
+        assert (list(shadow.gpu), list(shadow.cpu)) == (plain.gpu, plain.cpu)
+        for held, level in was.items():
+            tier = Tier.DISK if held not in plain.cpu else Tier.CPU if held not in plain.gpu else None
+            if tier is not None and (level == "gpu" or tier is Tier.DISK):
+                assert moved.pop(held) is tier
+        assert not moved

@@ -1,0 +1,79 @@
+"""Rows, growth, views and copies."""
+
+import numpy as np
+import pytest
+
+from lorapick.core.columns import CODE, CODES, EMPTY, PINNED, REASONS, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
+from lorapick.model.reasons import Reason
+from lorapick.model.tiers import Source, Tier
+from lorapick.testing.playbook import plain_pod
+
+
+def test_codes_have_room_for_tier_pin_and_source():
+    assert max(Tier) <= TIER_BITS < PINNED < 1 << SOURCE_SHIFT
+    assert {*SOURCES} == {*Source}
+    assert SOURCES[0] is Source.INFERRED, "what nobody spoke of is inferred"
+    assert max(Tier) | PINNED | (len(SOURCES) - 1) << SOURCE_SHIFT < CODES <= 256
+
+
+def test_reasons_and_codes_are_each_others_inverse():
+    assert REASONS[0] is None
+    assert all(REASONS[CODE[reason]] is reason for reason in Reason)
+
+
+def test_rows_are_reused_lowest_first():
+    columns = PodColumns()
+    assert [columns.add(plain_pod(name)) for name in "abcd"] == [0, 1, 2, 3]
+    columns.remove("c")
+    columns.remove("a")
+    assert (columns.gate[0], columns.gate[2]) == (EMPTY, EMPTY)
+    assert [columns.add(plain_pod(name)) for name in "xyz"] == [0, 2, 4]
+    assert [pod.name for _, pod in columns.live()] == ["x", "b", "y", "d", "z"]
+    assert [target.pod for target in columns.targets] == ["x", "b", "y", "d", "z"]
+
+
+def test_growing_keeps_numbers_and_codes():
+    columns = PodColumns()
+    columns.add(plain_pod("p0"))
+    columns.queue[0] = 3.0
+    columns.adapter_row("legal")[0] = int(Tier.CPU)
+    before = columns.vectors()
+    for index in range(1, 40):
+        columns.add(plain_pod(f"p{index}"))
+    assert columns.rows == 40
+    assert (columns.queue[0], columns.adapters["legal"][0]) == (3.0, Tier.CPU)
+    assert len(columns.adapter_row("legal")) >= 40
+    assert before.queue[0] == 3.0, "a view of before stays what it was"
+    assert len(columns.vectors().queue) == 40
+
+
+def test_views_are_of_the_same_memory():
+    columns = PodColumns()
+    columns.add(plain_pod("a"))
+    views = columns.vectors()
+    columns.gpu[0] = 0.25
+    columns.gate[0] = 7
+    assert (views.gpu[0], views.gate[0]) == (0.25, 7)
+    assert columns.vectors() is views
+    assert views.queue.dtype == np.float64 and views.gate.dtype == np.uint8
+
+
+def test_a_copy_does_not_change():
+    columns = PodColumns()
+    columns.add(plain_pod("a"))
+    codes = columns.adapter_row("legal")
+    codes[0] = int(Tier.GPU_IDLE)
+    copy = columns.frozen("legal")
+    codes[0] = int(Tier.DISK)
+    columns.queue[0] = 5.0
+    columns.remove("a")
+    assert (copy.codes[0], copy.queue[0], copy.pods[0].name) == (Tier.GPU_IDLE, 0.0, "a")
+    assert columns.frozen(None).codes is None
+    assert columns.frozen("never-heard-of").codes is None
+    with pytest.raises(TypeError, match="row by row"):
+        copy.vectors()
+
+
+def test_memory_of_a_pod_is_stated():
+    columns = PodColumns()
+    assert columns.bytes_per_pod(adapters=200) == 6 * 8 + 4 + 200

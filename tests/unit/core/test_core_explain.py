@@ -1,0 +1,144 @@
+"""Explanations: winners, losers, holds and refusals, with terms that add up to scores [R2.6]."""
+
+import pytest
+
+from lorapick.core.explain import ALWAYS_ROWS, KEPT, SAMPLE
+from lorapick.model.events import By, LoadStarted, RequestArrived
+from lorapick.model.pods import LoadedAdapter, SilentWhy
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Request
+from lorapick.model.settings import PickingSettings, Settings
+from lorapick.model.tiers import Source, Tier
+from lorapick.testing.playbook import Playbook, plain_pod
+
+
+@pytest.fixture
+def book():
+    return Playbook(pods=["a", "b", "c"], adapters=["legal", "code"])
+
+
+def test_scores_are_the_weighted_sums_of_their_terms(book):
+    book.use("legal", "a")
+    book.report("a", waiting=2, running=3, gpu_utilization=0.4)
+    book.arrive("legal", blocks=(1, 2, 3), subset=("b",))
+    book.arrive("legal", blocks=(1, 2, 4))
+    explanation = book.explain("r2")
+    assert explanation.weights == {"adapter": 0.5, "kv": 0.2, "queue": 0.15, "gpu": 0.15}
+    for verdict in explanation.verdicts:
+        weighted = sum(weight * getattr(verdict.terms, term) for term, weight in explanation.weights.items())
+        assert verdict.score == pytest.approx(weighted, abs=1e-12)
+    scores = [verdict.score for verdict in explanation.verdicts]
+    assert scores == sorted(scores, reverse=True)
+    assert [verdict.pod for verdict in explanation.verdicts if verdict.won] == [book.effects[0].target.pod]
+
+
+def test_what_is_explained_is_what_was_read_not_what_is_so_now(book):
+    book.arrive("legal")
+    winner = book.effects[0].target.pod
+    before = book.explain("r1")
+    book.start("r1")
+    book.report(winner, waiting=8)
+    book.silent(winner, SilentWhy.REFUSED)
+    for pod in ("a", "b", "c"):
+        book.gone(pod)
+    assert book.explain("r1") == before
+    assert before.verdicts[0].tier is Tier.DISK
+
+
+def test_losers_are_told_what_cost_them_the_request(book):
+    book.use("legal", "a")
+    book.use("legal", "b")
+    book.silent("c", SilentWhy.REFUSED)
+    book.arrive("legal")
+    winner = book.effects[0].target.pod
+    loser = "b" if winner == "a" else "a"
+    reasons = {verdict.pod: verdict.reason for verdict in book.explain("r1").verdicts}
+    assert reasons == {winner: None, loser: Reason.LOST_TIE, "c": Reason.CIRCUIT_OPEN}
+    book.arrive("legal")
+    assert book.verdict("r2", loser).reason is Reason.OUTSCORED
+
+
+def test_each_pod_says_how_its_tier_is_known(book):
+    book.use("legal", "a")
+    book.report("b", loaded=())
+    book.apply(LoadStarted, pod="c", adapters=("legal",), by=By.CONTROLLER)
+    book.arrive("legal")
+    assert book.verdict("r1", "a").source is Source.INFERRED
+    assert book.verdict("r1", "b").source is Source.INFERRED, "no cell: nobody ever spoke of it there"
+    assert book.verdict("r1", "c").source is Source.COMMANDED
+    book.report("b", loaded=(LoadedAdapter(name="legal", on_gpu=True),))
+    book.arrive("legal")
+    assert book.verdict("r2", "b").source is Source.REPORTED
+    book.arrive("base")
+    assert book.verdict("r3", "a").source is None
+
+
+def test_a_hold_is_explained_and_then_its_dispatch():
+    book = Playbook(pods=[plain_pod(pod, max_num_seqs=1, max_queue=1) for pod in ("a", "b")], adapters=["legal"])
+    book.arrive("legal", subset=("a",))
+    book.arrive("legal")
+    book.arrive("legal")
+    held = book.explain("r3")
+    assert (held.outcome, held.reason) == ("held", Reason.HELD_FOR_LOAD)
+    assert {verdict.pod: verdict.reason for verdict in held.verdicts} == {
+        "a": Reason.QUEUE_FULL,
+        "b": Reason.HELD_FOR_LOAD,
+    }
+    assert not any(verdict.won for verdict in held.verdicts)
+    book.start("r1")
+    book.end("r1")
+    assert book.explain("r3").outcome == "dispatched"
+    assert book.verdict("r3", "a").won
+
+
+def test_a_refusal_is_explained(book):
+    for pod in ("a", "b", "c"):
+        book.report(pod, waiting=8)
+    book.arrive("legal")
+    explanation = book.explain("r1")
+    assert (explanation.outcome, explanation.reason) == ("rejected", Reason.QUEUE_FULL)
+    assert [(verdict.reason, verdict.score) for verdict in explanation.verdicts] == [(Reason.QUEUE_FULL, None)] * 3
+    book.arrive("legal", deadline=-1.0)
+    assert book.explain("r2").reason is Reason.DEADLINE
+
+
+def test_a_policy_without_terms_is_explained_by_its_score():
+    book = Playbook(pods=["a", "b"], settings=Settings(picking=PickingSettings(policy="round-robin")))
+    book.arrive("base")
+    book.arrive("base")
+    explanation = book.explain("r2")
+    assert (explanation.policy, explanation.weights) == ("round-robin", {})
+    assert [(verdict.pod, verdict.score, verdict.terms) for verdict in explanation.verdicts] == [
+        ("b", 0.0, None),
+        ("a", -1.0, None),
+    ]
+
+
+def test_the_journal_is_bounded_and_newest_first(book):
+    for number in range(KEPT + 10):
+        book.fleet.apply(_arrival(number), 0.0)
+    journal = book.fleet.state.journal
+    assert len(journal) == KEPT
+    assert journal.explain("n0") is None
+    latest = [decision.pick.request_id for decision in journal.latest(3)]
+    assert latest == [f"n{KEPT + 9}", f"n{KEPT + 8}", f"n{KEPT + 7}"]
+    assert journal.latest(0) == []
+    assert len(journal.latest(10 * KEPT)) == KEPT
+
+
+def test_large_fleets_keep_a_sample_and_every_refusal():
+    book = Playbook(pods=[f"p{index}" for index in range(ALWAYS_ROWS + 1)])
+    for number in range(320):
+        book.fleet.apply(_arrival(number), 0.0)
+    journal = book.fleet.state.journal
+    kept = len(journal)
+    assert 320 / SAMPLE / 2 < kept < 320 / SAMPLE * 2
+    winners = {decision.pick.pod for decision in journal.latest(kept)}
+    assert len(winners) > kept / 2, "the sample is not of one side of the ties"
+    for _ in range(5):
+        book.arrive("base", subset=())
+    assert len(journal) == kept + 5
+
+
+def _arrival(number):
+    return RequestArrived(t=0.0, id=number, request=Request(id=f"n{number}", model="base"))
