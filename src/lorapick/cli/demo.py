@@ -164,7 +164,7 @@ def show(report: DemoReport, console: Console) -> None:
         soft_wrap=True,
     )
     header, *body = rows(report)
-    table = Table(*header, box=None, padding=(0, 3, 0, 0), header_style="bold")
+    table = Table(*header, box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
     for row in body:
