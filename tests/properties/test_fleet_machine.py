@@ -1,5 +1,14 @@
-"""Arbitrary events in any order: invariants hold after each, every request is answered once, and nothing is left."""
+"""Arbitrary events in any order: invariants hold after each, every request is answered once, and nothing is left.
 
+And the same events give the same effects, byte for byte, whatever order Python gives to sets of strings.
+"""
+
+import os
+import subprocess
+import sys
+from random import Random
+
+import msgspec
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -7,9 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch, Hold, Reject
-from lorapick.model.requests import Outcome
+from lorapick.model.pods import PodReport
+from lorapick.model.requests import Outcome, Request
 from lorapick.testing import strategies as given
-from lorapick.testing.playbook import Playbook
+from lorapick.testing.playbook import Playbook, plain_pod
 
 
 class FleetMachine(RuleBasedStateMachine):
@@ -224,3 +234,81 @@ class FleetMachine(RuleBasedStateMachine):
 
 TestFleetMachine = FleetMachine.TestCase
 TestFleetMachine.settings = hypothesis_settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def recorded(seed, count):
+    """Events of a busy small fleet: the kind of sequence an event log holds."""
+    chance = Random(seed)
+    adapters = [f"adapter-{index}" for index in range(12)]
+    pods = [plain_pod(f"pod-{index}", max_num_seqs=3, max_queue=2, max_loras=3) for index in range(6)]
+    book = Playbook(pods=pods, adapters=adapters, seed=seed)
+    for number in range(count):
+        book.now += chance.expovariate(50)
+        pod = chance.choice(pods)
+        open_ids = [flight.request.id for flight in book.fleet.state.flights.values()]
+        match chance.randrange(12):
+            case 0:
+                names = tuple(chance.sample(adapters, k=3))
+                report = PodReport(
+                    waiting=chance.randrange(4),
+                    running=chance.randrange(4),
+                    in_flight_adapters=names,
+                    registered=chance.choice([None, tuple(adapters)]),
+                    gpu_utilization=chance.random(),
+                    process_start=chance.choice([None, 1.0, 1.0, 2.0]),
+                )
+                book.apply(events.PodReported, pod=pod.name, report=report, since=book.now - 0.01)
+            case 1 if len(book.fleet.state.columns.row_of) > 3:
+                book.apply(events.PodGone, pod=pod.name)
+            case 2:
+                book.apply(events.PodAppeared, pod=pod)
+            case 3:
+                book.apply(events.Ticked)
+            case 4 | 5 | 6 | 7 if open_ids:
+                book.apply(events.RequestEnded, request_id=chance.choice(open_ids), outcome=Outcome.SERVED)
+            case 8 if open_ids:
+                book.apply(events.ResponseStarted, request_id=chance.choice(open_ids), status=200)
+            case _:
+                model = chance.choice([*adapters[:3], chance.choice([*adapters, "base", "nobody"])])
+                blocks = tuple(chance.randrange(9) for _ in range(chance.randrange(4)))
+                session = chance.choice([None, "s1", "s2"])
+                request = Request(id=f"r{number}", model=model, blocks=blocks, session=session)
+                book.apply(events.RequestArrived, request=request)
+    return book
+
+
+REPLAY = """
+import sys, msgspec
+from lorapick.core.fleet import Fleet
+from lorapick.model.events import AnyEvent
+from lorapick.model.settings import Settings
+
+settings, *lines = sys.stdin.buffer.read().splitlines()
+fleet = Fleet(msgspec.json.decode(settings, type=Settings), seed=5)
+for line in lines:
+    event = msgspec.json.decode(line, type=AnyEvent)
+    print(msgspec.json.encode(fleet.apply(event, event.t)).decode())
+for decision in fleet.state.journal.latest(50):
+    print(msgspec.json.encode(fleet.state.journal.explain(decision.pick.request_id)).decode())
+"""
+
+
+def replay(log, hash_seed):
+    return subprocess.run(
+        [sys.executable, "-c", REPLAY],
+        input=log,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=60,
+    ).stdout
+
+
+def test_the_same_events_give_the_same_bytes():
+    book = recorded(seed=5, count=1500)
+    log = b"\n".join(msgspec.json.encode(value) for value in [book.settings, *book.events])
+    first, second = replay(log, "1"), replay(log, "2")
+    assert first == second
+    assert first.splitlines()[: len(book.answers)] == [msgspec.json.encode(answer) for answer in book.answers]
+    for kind in (b'"Dispatch"', b'"Hold"', b'"Reject"', b"load_ended", b"pod_restarted", b'"lost_tie"'):
+        assert kind in first, f"the recording has no {kind.decode()}"

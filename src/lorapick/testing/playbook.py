@@ -45,9 +45,9 @@ class Playbook:
         )
         self.fleet = Fleet(self.settings, seed=seed)
         self.now: Seconds = 0.0
-        self.effects: list[Effect] = []
-        """Answer to the last event, in full."""
         self.events: list[events.Event] = []
+        self.answers: list[list[Effect]] = []
+        """Answer to each event, in full."""
         self._requests = 0
         self._uses = 0
         for pod in pods:
@@ -129,10 +129,16 @@ class Playbook:
     def apply(self, kind: type[events.Event], **fields: Any) -> list[str]:
         """Apply any event now and tell the answer."""
         event = kind(t=self.now, id=len(self.events) + 1, **fields)
+        answer = self.fleet.apply(event, self.now)
         self.events.append(event)
-        self.effects = self.fleet.apply(event, self.now)
+        self.answers.append(answer)
         self.fleet.check()
         return [tell(effect) for effect in self.effects]
+
+    @property
+    def effects(self) -> list[Effect]:
+        """Answer to the last event, in full."""
+        return self.answers[-1]
 
     # -- looking
 

@@ -1,0 +1,137 @@
+"""The two fast picks against the slow oracle, over fleets of any size and any numbers, for every policy."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lorapick.core.columns import CODE, CODES, PINNED, SOURCE_SHIFT, TIER_BITS, PodColumns
+from lorapick.core.picking.filters import eligible, passing, veto
+from lorapick.core.picking.pick import NOBODY, pick_by_columns, pick_by_loop
+from lorapick.core.picking.policies import POLICIES
+from lorapick.core.picking.query import Query
+from lorapick.core.picking.verdicts import judge, oracle
+from lorapick.model.pods import Role
+from lorapick.model.reasons import Reason
+from lorapick.model.settings import PickingSettings, Weights
+from lorapick.model.tiers import Tier
+from lorapick.testing.playbook import plain_pod
+
+NOW = 10.0
+
+
+class World:
+    """A fleet and a query, made from one seed: a draw for every number would cost a hundred times as much."""
+
+    def __init__(self, seed: int, size: int) -> None:
+        self.name = f"World({seed}, {size})"
+        self.chance = Random(seed)
+        self.columns = self.fleet(size)
+        self.query = self.ask()
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def rarely(self, value, *, otherwise):
+        """`value` one time in six."""
+        return value if self.chance.random() < 1 / 6 else otherwise
+
+    def share(self):
+        """Few values, so that ties happen; and any, so that rounding is met."""
+        return self.chance.choice([0.0, 0.1, 0.3, 0.5, 1.0, self.chance.random()])
+
+    def code(self):
+        source = self.chance.randrange(CODES >> SOURCE_SHIFT)
+        return self.chance.choice([*Tier]) | self.rarely(PINNED, otherwise=0) | source << SOURCE_SHIFT
+
+    def fleet(self, size):
+        """Pods with anything in their columns, some rows freed."""
+        columns, choice = PodColumns(), self.chance.choice
+        columns.adapter_row("legal")
+        for row in range(size):
+            role = self.rarely(Role.PREFILL, otherwise=Role.BOTH)
+            base = self.rarely("other", otherwise="base")
+            columns.add(plain_pod(f"p{row}", role=role, base_model=base, max_queue=choice([8, 8, 8, 3, 0])))
+            columns.adapters["legal"][row] = self.code()
+            columns.gate[row] = self.rarely(CODE[Reason.DRAINING], otherwise=0)
+            columns.pressure[row] = self.rarely(CODE[Reason.PRESSURE_SOFT], otherwise=0)
+            columns.fresh_until[row] = choice([NOW + 1, NOW + 1, NOW + 1, NOW, NOW - 1])
+            columns.queue[row] = choice([0.0, 0.0, 1.0, 2.0, 7.0, 8.0])
+            columns.gpu[row] = self.share()
+            columns.max_rank[row] = self.rarely(8.0, otherwise=64.0)
+            columns.free_slots[row] = choice([0.0, 1.0])
+        for name in self.chance.sample([*columns.row_of], k=min(size, choice([0, 0, 1, 2]))):
+            columns.remove(name)
+        columns.turn = self.chance.randint(0, size)
+        return columns
+
+    def ask(self):
+        """Any query on that fleet."""
+        columns, choice = self.columns, self.chance.choice
+        query = Query("r1", choice(["legal", "legal", None]))
+        query.codes = columns.adapters["legal"] if query.adapter is not None else None
+        query.base = choice([None, None, 0, 1, 255])
+        query.rank = choice([0.0, 16.0])
+        query.ignore_stale = choice([True, False])
+        live = [row for row, _ in columns.live()]
+        query.kv = {row: self.share() for row in live if self.rarely(True, otherwise=False)}
+        query.session_row = choice([-1, *live])
+        if choice([True, False]):
+            query.mask = bytearray(self.rarely(CODE[Reason.NOT_IN_SUBSET], otherwise=0) for _ in range(columns.rows))
+        return query
+
+
+worlds = st.builds(World, st.integers(0, 2**32), st.integers(1, 9) | st.integers(1, 90))
+SHARES = st.sampled_from([0.0, 0.15, 0.5]) | st.floats(0, 1)
+policies = st.sampled_from([*POLICIES])
+weights = st.builds(Weights, adapter=SHARES, kv=SHARES, queue=SHARES, gpu=SHARES)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(worlds, policies, weights | st.just(Weights()), st.floats(0, 1, exclude_max=True), st.integers(0, 4))
+def test_both_fast_picks_are_the_slow_one(world, policy, weights, draw, fallbacks):
+    columns, query = world.columns, world.query
+    policy = POLICIES[policy](PickingSettings(weights=weights))
+    choices = [
+        way(query, columns, now=NOW, draw=draw, policy=policy, fallbacks=fallbacks)
+        for way in (pick_by_loop, pick_by_columns)
+    ]
+    winner = oracle(query, columns, now=NOW, draw=draw, policy=policy)
+    if winner is None:
+        assert choices == [NOBODY, NOBODY]
+        return
+    scores = {pod.row: pod.score for pod in judge(query, columns, now=NOW, policy=policy) if pod.score is not None}
+    others = sorted((row for row in scores if row != winner), key=lambda row: (-scores[row], row))
+    assert choices == [(winner, scores[winner], tuple(others[:fallbacks]))] * 2
+    assert type(choices[0].score) is type(choices[1].score) is float
+
+
+@settings(max_examples=500, deadline=None)
+@given(worlds)
+def test_three_ways_to_filter_agree(world):
+    columns, query = world.columns, world.query
+    rows = [row for row in range(columns.rows) if veto(query, columns, row=row, now=NOW) == 0]
+    assert passing(query, columns, now=NOW) == rows
+    assert eligible(query, columns, now=NOW).nonzero()[0].tolist() == rows
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds, policies, st.floats(0, 1, exclude_max=True))
+def test_a_copy_is_judged_as_the_original_was(world, policy, draw):
+    columns, query = world.columns, world.query
+    policy = POLICIES[policy](PickingSettings())
+    before = judge(query, columns, now=NOW, policy=policy)
+    view = columns.frozen("legal")
+    if query.codes is not None:
+        query.codes = view.codes
+    for row, _ in [*columns.live()]:
+        columns.queue[row] += 1
+        columns.adapters["legal"][row] ^= TIER_BITS
+    assert judge(query, view, now=NOW, policy=policy) == before
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_is_compared(name):
+    """A policy that is added is drawn by the tests above."""
+    assert name in {*POLICIES} and POLICIES[name](PickingSettings()).name == name
