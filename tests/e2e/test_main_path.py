@@ -106,6 +106,14 @@ async def test_what_bad_requests_get(stack, client):
             assert answer.headers["x-lorapick-reason"] in ("body_invalid", "body_too_large")
 
 
+async def test_clients_cannot_manage_pods_through_the_gateway(stack):
+    for path in ("/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/emulator/restart", "/sleep?level=1"):
+        body = {"lora_name": "mine", "lora_path": "/adapters/mine"}
+        async with stack.session.post(stack.endpoint + path, json=body) as answer:
+            assert (answer.status, answer.headers["x-lorapick-reason"]) == (403, "path_refused")
+            assert (await answer.json())["error"]["code"] == 403
+
+
 async def test_clients_cannot_choose_the_pod(stack):
     _, home, _ = await ask(stack, "adapter-002")
     other = next(pod for pod in stack.pods if pod.name != home)

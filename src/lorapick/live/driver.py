@@ -60,6 +60,8 @@ class Driver:
     ) -> None:
         self.fleet = Fleet(settings, seed=seed)
         self.observers = [*observers]
+        self.on_pick: Callable[[Seconds], None] = lambda _: None
+        """Told how long each decision took."""
         self.alerts: dict[str, tuple[Seconds, dict[str, str | float]]] = {}
         self.started_at = time.time()
         self._clock = clock
@@ -104,7 +106,9 @@ class Driver:
         The answer's `request_id` counts from then on: a client that uses an id twice at once gets a fresh one.
         """
         request = self._unique(request)
+        began = time.perf_counter()
         effects = self.submit(lambda t, i: RequestArrived(t=t, id=i, request=request))
+        self.on_pick(time.perf_counter() - began)
         answer = _answer(effects, request.id)
         if answer is not None:
             return answer

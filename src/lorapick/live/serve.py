@@ -97,6 +97,7 @@ async def serve(
             )
         metrics = Metrics()
         driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
+        driver.on_pick = metrics.pick_seconds
         addresses = await _listen(stack, settings, driver, metrics, static)
         scraper = Scraper(
             settings.scrape,

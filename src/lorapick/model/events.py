@@ -83,7 +83,7 @@ class RequestArrived(Event, frozen=True, kw_only=True):
 
 
 class RequestRefused(Event, frozen=True, kw_only=True):
-    """A transport refused a request before anyone was asked for a pod (a bad or too large body): arrived and rejected."""
+    """A transport refused a request before anyone was asked for a pod (a bad body, say): arrived and rejected."""
 
     reason: Reason
     status: int

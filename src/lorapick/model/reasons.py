@@ -36,12 +36,15 @@ class Reason(StrEnum):
     NO_POD = "no_pod"
     BODY_INVALID = "body_invalid"
     BODY_TOO_LARGE = "body_too_large"
+    PATH_REFUSED = "path_refused"
+    """The path manages one pod and is not served through a gateway."""
 
 
 STATUS: dict[Reason, int] = {
     Reason.ADAPTER_UNKNOWN: 404,
     Reason.BODY_INVALID: 400,
     Reason.BODY_TOO_LARGE: 413,
+    Reason.PATH_REFUSED: 403,
     Reason.QUEUE_FULL: 429,
     Reason.SLOTS_FULL: 429,
     Reason.PRESSURE_SOFT: 429,

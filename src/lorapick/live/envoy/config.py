@@ -6,6 +6,7 @@ Not here: files, processes, clusters (`live.envoy.clusters`), and what the picke
 Every choice that is not obvious carries its reason; all were tried on Envoy 1.40 and are held by `tests/e2e`.
 """
 
+import json
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from lorapick.model.settings import Settings
 from lorapick.model.units import Bytes, Seconds
 from lorapick.wire.extproc.errors import REASON
 from lorapick.wire.extproc.headers import DESTINATION, METADATA, NOT_FROM_CLIENTS, OWN_PREFIX, SUBSET_METADATA
+from lorapick.wire.extproc.routes import MANAGEMENT_PATHS
 
 CLIENT_HEADERS_REMOVED = tuple(sorted(NOT_FROM_CLIENTS))
 """Routing headers that only a picker may set, by name."""
@@ -246,7 +248,26 @@ def _routes(settings: EnvoySettings) -> dict[str, Any]:
             },
         },
     }
-    return {"name": "pods", "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]}
+    routes = [*(_refused(path) for path in MANAGEMENT_PATHS), route]
+    return {"name": "pods", "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]}
+
+
+def _refused(path: str) -> dict[str, Any]:
+    """A path that manages one pod; the picker refuses it too, but it may be away."""
+    error = {"message": "this path manages one pod; ask that pod itself, not the gateway", "type": "ForbiddenError"}
+    per_route = _TYPES + "filters.http.ext_proc.v3.ExtProcPerRoute"
+    body = json.dumps({"error": {**error, "param": None, "code": 403}})
+    return {
+        "match": {"path_separated_prefix": path},
+        "direct_response": {"status": 403, "body": {"inline_string": body}},
+        "response_headers_to_add": [
+            {"header": {"key": "content-type", "value": "application/json"}},
+            {"header": {"key": REASON, "value": Reason.PATH_REFUSED.value}},
+        ],
+        "typed_per_filter_config": {
+            "envoy.filters.http.ext_proc": {"@type": per_route, "disabled": True},
+        },
+    }
 
 
 def _previous_hosts() -> dict[str, Any]:

@@ -16,6 +16,8 @@ class Route(Enum):
     """`GET /v1/models`, with or without a name: the picker answers from what the pods serve."""
     BY_MODEL = "by_model"
     """OpenAI-shaped: the body must be JSON and name a model."""
+    MANAGEMENT = "management"
+    """Changes the one pod it reaches (loads adapters, sleeps, resets caches): never through a gateway."""
     OTHER = "other"
     """By the model when the body is JSON and has one, else to any ready pod (audio uploads, engine routes)."""
 
@@ -27,11 +29,25 @@ _BY_MODEL = re.compile(
 )
 _MODELS = re.compile(r"/v1/models(?:/(?P<name>.+))?/?")
 
+MANAGEMENT_PATHS = (
+    *(f"{version}/{verb}_lora_adapter" for version in ("", "/v1") for verb in ("load", "unload")),
+    "/load_lora_adapter_from_tensors",
+    "/sleep", "/wake_up", "/pause", "/resume", "/abort_requests", "/collective_rpc", "/scale_elastic_ep",
+    "/reset_prefix_cache", "/reset_mm_cache", "/reset_encoder_cache", "/flush_cache",
+    "/start_profile", "/stop_profile", "/release_memory_occupation", "/resume_memory_occupation",
+    "/update_weights", "/update_weights_from_disk", "/update_weights_from_tensor", "/update_weights_from_distributed",
+    "/emulator",
+)  # fmt: skip
+"""Of vLLM, SGLang and our emulator, each with all below it. Envoy refuses them itself, as the picker may be away."""
+_MANAGEMENT = re.compile(rf"(?:{'|'.join(map(re.escape, MANAGEMENT_PATHS))})(?:/.*)?")
+
 
 @lru_cache(maxsize=512)
 def route_of(method: str, path: str) -> Route:
     """The route of a request; `path` may carry a query."""
     plain = path.partition("?")[0]
+    if _MANAGEMENT.fullmatch(plain):
+        return Route.MANAGEMENT
     if method == "GET":
         return Route.MODELS if _MODELS.fullmatch(plain) else Route.OTHER
     return Route.BY_MODEL if method == "POST" and _BY_MODEL.fullmatch(plain) else Route.OTHER

@@ -42,6 +42,9 @@ __all__ = ["Directory", "Session", "SessionOptions"]
 Commands: TypeAlias = list[AnyCommand]
 
 
+_NOT_HERE = Refusal(403, Reason.PATH_REFUSED, "this path manages one pod; ask that pod itself, not the gateway")
+
+
 class _Phase(Enum):
     OPEN = "before the request headers"
     BODY = "within the request body"
@@ -125,6 +128,8 @@ class Session:
         self._phase = _Phase.BODY
         incoming = self._incoming
         refusal = incoming.take_headers(message)
+        if route_of(incoming.intake.method, incoming.intake.path) is Route.MANAGEMENT:
+            return self._refuse(_NOT_HERE)
         if message.request_headers.end_of_stream:
             return self._without_body()
         if refusal is not None:

@@ -30,9 +30,16 @@ def test_by_model(path: str) -> None:
     assert route_of("GET", path) is Route.OTHER
 
 
+def test_management_is_never_for_clients() -> None:
+    for path in ("/v1/load_lora_adapter", "/unload_lora_adapter", "/sleep?level=2", "/emulator/restart"):
+        assert route_of("POST", path) is Route.MANAGEMENT
+    assert route_of("POST", "/v1/load_lora_adapters") is Route.OTHER
+    assert route_of("GET", "/sleepy") is Route.OTHER
+
+
 @pytest.mark.parametrize(
     "path",
-    ["/", "", "/v1/audio/transcriptions", "/v1/load_lora_adapter", "/v1/responses/abc/cancel", "/xv1/completions"],
+    ["/", "", "/v1/audio/transcriptions", "/v1/responses/abc/cancel", "/xv1/completions"],
 )
 def test_other(path: str) -> None:
     assert route_of("POST", path) is Route.OTHER
