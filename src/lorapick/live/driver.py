@@ -125,8 +125,9 @@ class Driver:
     def _waited(self, request_id: RequestId, *, abandoned: bool) -> None:
         self._waiting.pop(request_id, None)
         if abandoned:
-            self._addresses.pop(request_id, None)
             self.submit(lambda t, i: RequestEnded(t=t, id=i, request_id=request_id, outcome=Outcome.ABANDONED))
+            # Last: a load that ends at this very moment may first have dispatched the request.
+            self._addresses.pop(request_id, None)
 
     def _unique(self, request: Request) -> Request:
         flights = self.fleet.state.flights
