@@ -1,0 +1,96 @@
+"""Every page's copy-paste examples are run as they stand: commands in code blocks that begin with `$ `.
+
+Ports of a running `lorapick up` (8080, 9090, 9091) are exchanged for those of a stack that the test starts; files that
+an example names are those of `examples/`. Commands that start a whole installation have tests of their own, named here.
+"""
+
+import asyncio
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from lorapick.testing.stack import Stack
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+ELSEWHERE = {
+    "lorapick up": "tests/e2e/test_envoy_up.py",
+    "lorapick demo": "tests/e2e/test_demo_command.py",
+    "lorapick pod": "tests/e2e/test_pod_server.py",
+    "lorapick explain req-1": "tests/unit/cli/test_explain.py",
+    "make": "Makefile",
+}
+"""Commands that other tests run, by how they begin, and where."""
+NO_EXAMPLE = {"architecture", "interfaces", "status", "benchmarks"}
+"""Pages that describe no capability."""
+
+
+def commands(page: Path) -> list[str]:
+    """Commands of a page, with their continuation lines."""
+    found = []
+    for block in re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        joined = block.replace("\\\n", " ")
+        found += [line[2:].strip() for line in joined.splitlines() if line.startswith("$ ")]
+    return found
+
+
+def elsewhere(command: str) -> str | None:
+    """The file that runs this command; None: this test does."""
+    return next((file for start, file in ELSEWHERE.items() if command.startswith(start)), None)
+
+
+EXAMPLES = [
+    pytest.param(command, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, command in enumerate(commands(page))
+    if elsewhere(command) is None
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack():
+    async with Stack(pods=2, adapters=40) as running:
+        yield running
+
+
+def localised(command: str, stack: Stack) -> str:
+    """The command with this stack's ports and this environment's `lorapick`."""
+    ports = {"8080": stack.endpoint, "9091": stack.admin, "9090": stack.metrics.removesuffix("/metrics")}
+    for port, url in ports.items():
+        command = command.replace(f"127.0.0.1:{port}", url.removeprefix("http://"))
+    command = command.replace("localhost:8001", stack.pods[0].address)
+    command = command.replace("lorapick explain", f"lorapick explain --admin {stack.admin}", 1)
+    return re.sub(r"^(\.venv/bin/)?lorapick ", f"{ROOT}/.venv/bin/lorapick ", command)
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+async def test_example(command, stack, tmp_path):
+    shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True)
+    shell = await asyncio.create_subprocess_shell(
+        localised(command, stack), cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await asyncio.wait_for(shell.communicate(), timeout=60)
+    assert shell.returncode == 0, f"{command}\n{err.decode()}"
+    assert out.strip(), f"{command} printed nothing"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in NO_EXAMPLE], ids=lambda page: page.stem)
+async def test_each_capability_has_an_example(page):
+    assert commands(page), f"{page.name} has no command to paste (a code block with lines that begin with `$ `)"
+
+
+async def test_examples_run_elsewhere_are_run_there():
+    for start, file in ELSEWHERE.items():
+        words = start.removeprefix("lorapick ").split()
+        assert words[0] in (ROOT / file).read_text(), f"{file} does not seem to run {start!r}"
+
+
+async def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, *(ROOT / "docs/adr").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
