@@ -133,14 +133,12 @@ class Driver:
         flights = self.fleet.state.flights
         if request.id not in flights:
             return request
-        self._copies += 1
-        log.info(
-            "request id %s is in flight already; its second use is counted as %s~%d",
-            request.id,
-            request.id,
-            self._copies,
-        )
-        return msgspec.structs.replace(request, id=f"{request.id}~{self._copies}")
+        fresh = request.id
+        while fresh in flights:
+            self._copies += 1
+            fresh = f"{request.id}~{self._copies}"
+        log.info("request id %s is in flight already; its second use is counted as %s", request.id, fresh)
+        return msgspec.structs.replace(request, id=fresh)
 
     def dispatched(self, request_id: RequestId, address: str) -> None:
         """Say which endpoint really serves a request; news only when it is not the one that was picked."""
