@@ -94,7 +94,17 @@ class SizePairs(msgspec.Struct, frozen=True, tag="pairs"):
             require_length(output, "output")
 
 
-AnySizes: TypeAlias = Sizes | SizePairs
+class SizeSplit(msgspec.Struct, frozen=True, tag="total"):
+    """Prompt and answer together by a law (vllm-sr-sim's tables), of which the prompt has a fixed share."""
+
+    total: Length
+    prompt_share: Ratio
+
+    def __post_init__(self) -> None:
+        require_share(self.prompt_share, "prompt_share")
+
+
+AnySizes: TypeAlias = Sizes | SizePairs | SizeSplit
 
 
 def pairs_of(rows: Iterable[TraceRow], *, most: int = 20_000) -> SizePairs:
@@ -133,7 +143,7 @@ def _lognormal(law: LogNormalLength, shares: FloatArray) -> IntArray:
 
 
 def sizes_at(sizes: AnySizes, prompt: FloatArray, output: FloatArray) -> tuple[IntArray, IntArray]:
-    """Prompt and answer tokens, from a number in [0, 1) for each; pairs use the first alone."""
+    """Prompt and answer tokens, from a number in [0, 1) for each; pairs and totals use the first alone."""
     match sizes:
         case Sizes():
             return quantiles(sizes.prompt, prompt), quantiles(sizes.output, output)
@@ -141,5 +151,9 @@ def sizes_at(sizes: AnySizes, prompt: FloatArray, output: FloatArray) -> tuple[I
             table = np.array(rows, dtype=np.int64)
             chosen = table[(prompt * len(rows)).astype(np.int64)]
             return chosen[:, 0], chosen[:, 1]
+        case SizeSplit():
+            total = quantiles(sizes.total, prompt)
+            first = np.rint(total * sizes.prompt_share).astype(np.int64)
+            return np.maximum(first, 1), np.maximum(total - first, 1)
         case _:
             assert_never(sizes)

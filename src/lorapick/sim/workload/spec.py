@@ -25,6 +25,7 @@ from lorapick.sim.workload.lengths import (
     LogNormalLength,
     SizePairs,
     Sizes,
+    SizeSplit,
     TableLength,
     UniformLength,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "Scale",
     "Sessions",
     "SizePairs",
+    "SizeSplit",
     "Sizes",
     "Split",
     "State",
