@@ -76,14 +76,22 @@ def _undo(state: FleetState, flight: Flight) -> None:
 
 
 def on_response_started(state: FleetState, event: ResponseStarted, *, now: Seconds) -> list[Effect]:
-    """First response headers: a load that this request waited for has ended. An error says nothing of the kind."""
+    """First response headers: a load that this request waited for has ended.
+
+    Neither an error nor the headers of a stream say so: vLLM sends those at admission (docs/adr/0008).
+    """
     flight = state.flights.get(event.request_id)
     if flight is None or flight.row < 0 or event.status >= 400:
         return []
     flight.started = True
+    return [] if flight.request.stream else _ran(state, flight, now=now, cause=event.id)
+
+
+def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
+    """The pod ran the request, so its adapter was on the GPU."""
     name = flight.adapter_name
     load = state.residency.started(flight.row, name, now=now) if name is not None else None
-    return load_over(state, load, now=now, cause=event.id) if load is not None else []
+    return load_over(state, load, now=now, cause=cause) if load is not None else []
 
 
 def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Effect]:
@@ -96,8 +104,10 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     row = flight.row
     if row < 0:
         return []
+    served = event.outcome is Outcome.SERVED and event.status is not None and event.status < 400
+    effects = _ran(state, flight, now=now, cause=event.id) if served else []
     _take_off(state, flight, now=now, load_failed=event.outcome is Outcome.FAILED and not flight.started)
-    return release(state, row, now=now, cause=event.id)
+    return [*effects, *release(state, row, now=now, cause=event.id)]
 
 
 def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> None:
