@@ -12,6 +12,7 @@ from lorapick.core.picking.pick import NOBODY, pick_by_columns, pick_by_loop
 from lorapick.core.picking.policies import POLICIES
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import judge, oracle
+from lorapick.core.scraped import NEVER_SCRAPED, Scraped
 from lorapick.model.pods import Role
 from lorapick.model.reasons import Reason
 from lorapick.model.settings import PickingSettings, Weights
@@ -45,6 +46,12 @@ class World:
         source = self.chance.randrange(CODES >> SOURCE_SHIFT)
         return self.chance.choice([*Tier]) | self.rarely(PINNED, otherwise=0) | source << SOURCE_SHIFT
 
+    def scrape(self):
+        """What a page said; the names under its two labels need not be the same."""
+        labels = [frozenset(self.chance.sample(["legal", "b", "c", "d"], k=self.chance.randrange(3))) for _ in "rw"]
+        waiting = float(self.chance.choice([0, 0, 1, 2, 7]))
+        return self.rarely(NEVER_SCRAPED, otherwise=Scraped(waiting, self.share(), *labels, self.chance.randrange(5)))
+
     def fleet(self, size):
         """Pods with anything in their columns, some rows freed."""
         columns, choice = PodColumns(), self.chance.choice
@@ -61,6 +68,8 @@ class World:
             columns.gpu[row] = self.share()
             columns.max_rank[row] = self.rarely(8.0, otherwise=64.0)
             columns.free_slots[row] = choice([0.0, 1.0])
+            columns.load[row] = float(choice([0, 0, 1, 2, 9, self.chance.randrange(2_000_000)]))
+            columns.scraped[row] = self.scrape()
         for name in self.chance.sample([*columns.row_of], k=min(size, choice([0, 0, 1, 2]))):
             columns.remove(name)
         columns.turn = self.chance.randint(0, size)
@@ -69,7 +78,7 @@ class World:
     def ask(self):
         """Any query on that fleet."""
         columns, choice = self.columns, self.chance.choice
-        query = Query("r1", choice(["legal", "legal", None]))
+        query = Query(f"r{self.chance.randrange(9)}", choice(["legal", "legal", None]))
         query.codes = columns.adapters["legal"] if query.adapter is not None else None
         query.base = choice([None, None, 0, 1, 255])
         query.rank = choice([0.0, 16.0])
@@ -77,6 +86,9 @@ class World:
         live = [row for row, _ in columns.live()]
         query.kv = {row: self.share() for row in live if self.rarely(True, otherwise=False)}
         query.session_row = choice([-1, *live])
+        query.first_block = choice([None, 7])
+        query.in_flight = choice([0, 1, 9, 200])
+        query.seed = self.chance.randrange(3)
         if choice([True, False]):
             query.mask = bytearray(self.rarely(CODE[Reason.NOT_IN_SUBSET], otherwise=0) for _ in range(columns.rows))
         return query
@@ -102,6 +114,7 @@ def test_both_fast_picks_are_the_slow_one(world, policy, weights, draw, fallback
         assert choices == [NOBODY, NOBODY]
         return
     scores = {pod.row: pod.score for pod in judge(query, columns, now=NOW, policy=policy) if pod.score is not None}
+    assert scores == {row: policy.score(query, columns, row=row, rows=[*scores]) for row in scores}
     others = sorted((row for row in scores if row != winner), key=lambda row: (-scores[row], row))
     assert choices == [(winner, scores[winner], tuple(others[:fallbacks]))] * 2
     assert type(choices[0].score) is type(choices[1].score) is float
@@ -122,12 +135,15 @@ def test_a_copy_is_judged_as_the_original_was(world, policy, draw):
     columns, query = world.columns, world.query
     policy = POLICIES[policy](PickingSettings())
     before = judge(query, columns, now=NOW, policy=policy)
-    view = columns.frozen("legal")
+    view = columns.frozen("legal", reads=policy.reads)
     if query.codes is not None:
         query.codes = view.codes
     for row, _ in [*columns.live()]:
         columns.queue[row] += 1
+        columns.load[row] += 1
+        columns.scraped[row] = NEVER_SCRAPED
         columns.adapters["legal"][row] ^= TIER_BITS
+    columns.add(plain_pod("new"))
     assert judge(query, view, now=NOW, policy=policy) == before
 
 

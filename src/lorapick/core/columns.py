@@ -9,12 +9,13 @@ sequences give equal rows. Inside, unknown is NaN; at the edges it is None.
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lorapick.core.scraped import NEVER_SCRAPED, Scraped
 from lorapick.model.pods import GpuSource, Pod, Role
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Target
@@ -36,7 +37,7 @@ SOURCE_SHIFT = 4
 CODES = len(SOURCES) << SOURCE_SHIFT
 """Every residency code is below this."""
 
-_DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots")
+_DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots", "load")
 _BYTES = ("gate", "pressure", "base", "prefill_only")
 
 
@@ -49,6 +50,7 @@ class Vectors:
         "fresh_until",
         "gate",
         "gpu",
+        "load",
         "max_queue",
         "max_rank",
         "prefill_only",
@@ -68,6 +70,7 @@ class Vectors:
     fresh_until: NDArray[np.float64]
     gate: NDArray[np.uint8]
     gpu: NDArray[np.float64]
+    load: NDArray[np.float64]
     max_queue: NDArray[np.float64]
     max_rank: NDArray[np.float64]
     prefill_only: NDArray[np.uint8]
@@ -79,14 +82,15 @@ class PodColumns:
     """Rows of pods and, per adapter, a row of residency codes."""
 
     __slots__ = (
-        "_capacity", "_free", "_vectors", "adapters", "base", "base_models", "free_slots", "fresh_until", "gate",
-        "gpu", "gpu_source", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "row_of", "rows",
-        "targets", "turn", "version",
+        "_capacity", "_free", "_members", "_vectors", "adapters", "base", "base_models", "free_slots", "fresh_until",
+        "gate", "gpu", "gpu_source", "load", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue",
+        "row_of", "rows", "scraped", "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._capacity = 8
         self._free: list[int] = []
+        self._members: tuple[PodName | None, ...] | None = None
         self._vectors: Vectors | None = None
         self.rows = 0
         """Rows in use or freed; every column is read in [0, rows)."""
@@ -99,6 +103,8 @@ class PodColumns:
         self.targets: list[Target] = []
         """Name and address of each row's pod; of a freed row, of the pod it had."""
         self.gpu_source: list[GpuSource] = []
+        self.scraped: list[Scraped] = []
+        """What a picker that only reads pages would know of each row's pod."""
         self.base_models: dict[str, int] = {}
         """Code of each base model, in order of first sight."""
         self.adapters: dict[AdapterName, array[int]] = {}
@@ -111,6 +117,8 @@ class PodColumns:
         """Utilisation in [0, 1]; never NaN: the stand-in is always known."""
         self.max_rank = array("d", bytes(8 * 8))
         self.free_slots = array("d", bytes(8 * 8))
+        self.load = array("d", bytes(8 * 8))
+        """Requests that run or wait at the pod, as far as we know; a whole number."""
         self.gate = array("B", bytes(8))
         """Veto code of the pod for every request; 0: open."""
         self.pressure = array("B", bytes(8))
@@ -131,7 +139,9 @@ class PodColumns:
             self.pods.append(None)
             self.targets.append(Target(pod=pod.name, address=pod.address))
             self.gpu_source.append(GpuSource.STAND_IN)
+            self.scraped.append(NEVER_SCRAPED)
             self._vectors = None
+        self._members = None
         self.row_of[pod.name] = row
         self.describe(row, pod)
         return row
@@ -151,7 +161,9 @@ class PodColumns:
         self.pods[row] = None
         self.gate[row] = EMPTY
         self.pressure[row] = 0
-        self.queue[row] = self.gpu[row] = self.free_slots[row] = 0.0
+        self.queue[row] = self.gpu[row] = self.free_slots[row] = self.load[row] = 0.0
+        self.scraped[row] = NEVER_SCRAPED
+        self._members = None
         self._free.append(row)
         for codes in self.adapters.values():
             codes[row] = Tier.UNREGISTERED
@@ -169,6 +181,13 @@ class PodColumns:
         for row, pod in enumerate(self.pods):
             if pod is not None:
                 yield row, pod
+
+    @property
+    def members(self) -> tuple[PodName | None, ...]:
+        """Name of each row's pod, None for freed rows; the same object until a pod comes or goes."""
+        if self._members is None:
+            self._members = tuple([pod.name if pod is not None else None for pod in self.pods])
+        return self._members
 
     def vectors(self) -> Vectors:
         """The columns as numpy views."""
@@ -192,20 +211,24 @@ class PodColumns:
         """Memory of one row: columns and one residency byte per adapter (Python objects of the pod not counted)."""
         return 8 * len(_DOUBLES) + len(_BYTES) + adapters
 
-    def frozen(self, adapter: AdapterName | None) -> "FrozenView":
-        """Copy of what one decision read, for an explanation later."""
-        return FrozenView(self, adapter)
+    def frozen(self, adapter: AdapterName | None, *, reads: Sequence[str] = ()) -> "FrozenView":
+        """Copy of what one decision read, for an explanation later; `reads` names what its policy reads besides."""
+        return FrozenView(self, adapter, reads)
 
 
 class FrozenView:
     """The columns as one decision saw them. Same attribute names as `PodColumns`, for one adapter only."""
 
     __slots__ = (
-        "base", "base_models", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "max_queue",
-        "max_rank", "pods", "prefill_only", "pressure", "queue", "rows", "turn", "version",
+        "base", "base_models", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "load", "max_queue",
+        "max_rank", "members", "pods", "prefill_only", "pressure", "queue", "rows", "scraped", "turn", "version",
     )  # fmt: skip
 
-    def __init__(self, columns: PodColumns, adapter: AdapterName | None) -> None:
+    load: "array[float]"
+    members: tuple[PodName | None, ...]
+    scraped: list[Scraped]
+
+    def __init__(self, columns: PodColumns, adapter: AdapterName | None, reads: Sequence[str]) -> None:
         rows = self.rows = columns.rows
         self.turn = columns.turn
         self.version = columns.version
@@ -224,6 +247,8 @@ class FrozenView:
         self.pressure = columns.pressure[:rows]
         self.base = columns.base[:rows]
         self.prefill_only = columns.prefill_only[:rows]
+        for name in reads:
+            setattr(self, name, getattr(columns, name)[:rows])
 
     def vectors(self) -> Any:
         """Not needed: explanations go row by row."""

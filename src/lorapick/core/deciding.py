@@ -10,7 +10,7 @@ from lorapick.core.columns import TIER_BITS
 from lorapick.core.draw import draw_for
 from lorapick.core.explain import Decision, Journal
 from lorapick.core.naming import Unknown, near_names
-from lorapick.core.picking.filters import QUEUE_FULL, STALE, veto
+from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import NOBODY, Choice, pick
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query, prepare
@@ -77,9 +77,13 @@ def _query(state: FleetState, flight: Flight) -> Query:
     if request.session is not None:
         pod = state.sessions.get((request.model, request.session))
         session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
-    return prepare(
+    query = prepare(
         request, flight.adapter, state.columns, kv=state.prefixes.match(request.blocks), session_row=session_row
     )
+    query.seed = state.seed
+    if state.policy.counts_in_flight and query.adapter is not None:
+        query.in_flight = state.residency.in_flight(query.adapter)
+    return query
 
 
 # -- which pod
@@ -149,7 +153,8 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
 
 def _instead(case: Case, choice: Choice, row: int) -> Choice:
     """Take `row` although `choice` scored better; that one is the first fallback."""
-    score = case.policy.score(case.query, case.state.columns, row=row)
+    query, columns = case.query, case.state.columns
+    score = case.policy.score(query, columns, row=row, rows=passing(query, columns, now=case.now))
     others = [other for other in (choice.row, *choice.fallbacks) if other not in (row, -1)]
     return Choice(row, score, tuple(others[: case.state.settings.picking.fallbacks]))
 
@@ -309,7 +314,7 @@ def _journal(case: Case, made: Pick, outcome: str) -> None:
     state, query = case.state, case.query
     if not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
         return
-    view = state.columns.frozen(query.adapter)
+    view = state.columns.frozen(query.adapter, reads=case.policy.reads)
     if query.codes is not None:
         query.codes = view.codes
     state.journal.record(Decision(case.now, case.flight.request.model, made, outcome, query, view, case.policy))

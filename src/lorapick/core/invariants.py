@@ -68,6 +68,7 @@ def columns_match(state: FleetState) -> None:
     for row, _ in columns.live():
         load, home = state.loads[row], state.residency.home(row)
         assert columns.queue[row] == load.queue_depth() >= 0, f"row {row}: queue column is old"
+        assert columns.load[row] == load.total() >= load.in_flight, f"row {row}: load column is old"
         assert 0 <= columns.gpu[row] <= 1, f"row {row}: GPU utilisation {columns.gpu[row]} is not a share"
         assert columns.free_slots[row] == home.shadow.free, f"row {row}: free slots column is old"
         for name, codes in columns.adapters.items():

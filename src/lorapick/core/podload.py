@@ -117,6 +117,14 @@ class PodLoad:
             delta = max(0, delta - room)
         return float(max(0, self.waiting + delta))
 
+    def total(self) -> float:
+        """Requests that run or wait at the pod, as far as we know: reported ones corrected by our own since.
+
+        Never fewer than our own: one that the scrape was too early to see is on its way all the same.
+        """
+        reported = (self.running or 0) + (self.waiting or 0) + self.delta
+        return float(max(self.in_flight, reported))
+
     def gpu_utilization(self) -> tuple[Ratio, GpuSource]:
         """Utilisation in [0, 1] and where it comes from: the pod, its DCGM exporter, or running/max_num_seqs."""
         if self.gpu is not None:

@@ -125,6 +125,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     load.circuit_open = False
     _pressure(state, row, report)
     load.reported(report, since=since, now=now)
+    state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
         load.dcgm = None
     if report.max_loras is not None and report.max_loras != load.limits.max_loras:

@@ -117,6 +117,7 @@ class FleetState:
         load = self.loads[row]
         columns = self.columns
         columns.queue[row] = load.queue_depth()
+        columns.load[row] = load.total()
         columns.gpu[row], columns.gpu_source[row] = load.gpu_utilization()
 
     def remember_session(self, request: Request, pod: PodName) -> None:

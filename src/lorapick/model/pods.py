@@ -87,6 +87,11 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True):
     """Counter since the pod's start."""
     in_flight_adapters: tuple[AdapterName, ...] | None = None
     """Adapters with requests in flight (vLLM `lora_requests_info`): activity, never residency. None: no series yet."""
+    running_adapters: tuple[AdapterName, ...] | None = None
+    """Names under that series' label `running_lora_adapters`, when the other label does not name the same; None: both
+    name `in_flight_adapters`, as with a real vLLM."""
+    waiting_adapters: tuple[AdapterName, ...] | None = None
+    """Names under the label `waiting_lora_adapters`, likewise."""
     loaded: tuple[LoadedAdapter, ...] | None = None
     """The pod's own residency report; None: this engine does not report."""
     registered: tuple[AdapterName, ...] | None = None

@@ -76,4 +76,4 @@ def test_a_copy_does_not_change():
 
 def test_memory_of_a_pod_is_stated():
     columns = PodColumns()
-    assert columns.bytes_per_pod(adapters=200) == 6 * 8 + 4 + 200
+    assert columns.bytes_per_pod(adapters=200) == 7 * 8 + 4 + 200

@@ -68,7 +68,7 @@ def pick_by_loop(
         ties += 1
     place = ranked[int(draw * ties)]
     session = query.session_row
-    if session >= 0 and session in rows and _equal_holders(query, session, rows[place]):
+    if session >= 0 and policy.keeps_sessions and session in rows and _equal_holders(query, session, rows[place]):
         place = rows.index(session)
     rest = [rows[other] for other in ranked[: fallbacks + 1] if other != place]
     return Choice(rows[place], scores[place], tuple(rest[:fallbacks]))
@@ -79,17 +79,17 @@ def pick_by_columns(
 ) -> Choice:
     """All rows at once; best for hundreds and thousands of pods."""
     may = eligible(query, columns, now=now)
-    scores = policy.scores(query, columns)
-    scores[~may] = -np.inf
-    best = scores.max(initial=-np.inf)
-    if best == -np.inf:
+    if not may.any():
         return NOBODY
+    scores = policy.scores(query, columns, may)
+    scores[~may] = -np.inf
+    best = scores.max()
     if math.isnan(best):
         raise _not_a_number(policy)
     ties = np.flatnonzero(scores == best)
     winner = int(ties[int(draw * len(ties))])
     session = query.session_row
-    if session >= 0 and may[session] and _equal_holders(query, session, winner):
+    if session >= 0 and policy.keeps_sessions and may[session] and _equal_holders(query, session, winner):
         winner = session
     score = float(scores[winner])
     rest: list[int] = []

@@ -2,14 +2,29 @@
 
 from collections.abc import Callable
 
+from lorapick.core.picking.at_random import AtRandom
+from lorapick.core.picking.chwbl import Chwbl
+from lorapick.core.picking.gie import GieDefault, GieLora
+from lorapick.core.picking.least_loaded import LeastLoaded
 from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.power_of_two import PowerOfTwo
+from lorapick.core.picking.rendezvous import Rendezvous
 from lorapick.core.picking.round_robin import RoundRobin
+from lorapick.core.picking.session_sticky import SessionSticky
 from lorapick.core.picking.weighted import Weighted
 from lorapick.model.settings import PickingSettings
 
 POLICIES: dict[str, Callable[[PickingSettings], Policy]] = {
     "weighted": Weighted,
     "round-robin": RoundRobin,
+    "random": AtRandom,
+    "least-loaded": LeastLoaded,
+    "power-of-two": PowerOfTwo,
+    "session-sticky": SessionSticky,
+    "chwbl": Chwbl,
+    "rendezvous": Rendezvous,
+    "gie-default": GieDefault,
+    "gie-lora": GieLora,
 }
 
 

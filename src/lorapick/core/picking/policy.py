@@ -2,6 +2,8 @@
 
 A policy gives a score, higher is better: for one row (obvious), for some rows (a loop), for all rows (columns).
 All three do the same float64 operations in the same order, so that they and a replay agree to the last bit.
+A policy may weigh a pod against the others, so each call names the candidates: all rows that no filter vetoed,
+in row order, never none.
 """
 
 from typing import Protocol
@@ -15,22 +17,28 @@ from lorapick.model.picks import Terms
 
 
 class Policy(Protocol):
-    """A pure preference; holds its settings and nothing else."""
+    """A pure preference; holds its settings, and what follows from who is in the fleet, and nothing else."""
 
     name: str
     coalesces: bool
     """Whether requests for an adapter that is on its way follow the pod that loads it [R3.3]."""
+    keeps_sessions: bool
+    """Whether a session's last pod is taken before the best one, when both hold the adapter alike [R2.3]."""
+    reads: tuple[str, ...]
+    """What it reads of a view that not all policies do (`load`, `members`, `scraped`); explanations keep a copy."""
+    counts_in_flight: bool
+    """Whether it reads `Query.in_flight`."""
 
-    def score(self, query: Query, view: FleetView, *, row: int) -> float:
-        """Score of one pod."""
+    def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
+        """Score of one of the candidates `rows`."""
         ...
 
     def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
-        """Scores of some rows, in their order, without a call per row."""
+        """Scores of the candidates `rows`, in their order, without a call per row."""
         ...
 
-    def scores(self, query: Query, columns: PodColumns) -> NDArray[np.float64]:
-        """Scores of all rows, vetoed ones included; a fresh array."""
+    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Scores of all rows, a fresh array; those of rows that are no candidates (`may` is False) mean nothing."""
         ...
 
     def terms(self, query: Query, view: FleetView, *, row: int) -> Terms | None:

@@ -8,15 +8,19 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from lorapick.core.columns import CODE, PodColumns
+from lorapick.core.scraped import Scraped
 from lorapick.model.adapters import Adapter
 from lorapick.model.pods import GpuSource, Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
-from lorapick.model.units import AdapterName, Ratio, RequestId
+from lorapick.model.units import AdapterName, BlockId, PodName, Ratio, RequestId
 
 
 class FleetView(Protocol):
-    """What picking reads: `PodColumns` live, `FrozenView` in explanations. Valid until the next `apply`."""
+    """What picking reads: `PodColumns` live, `FrozenView` in explanations. Valid until the next `apply`.
+
+    A frozen view has `load`, `members` and `scraped` only for policies that name them in `Policy.reads`.
+    """
 
     rows: int
     version: int
@@ -27,18 +31,28 @@ class FleetView(Protocol):
     queue: "array[float]"
     max_queue: "array[float]"
     gpu: "array[float]"
+    load: "array[float]"
     max_rank: "array[float]"
     free_slots: "array[float]"
+    scraped: list[Scraped]
     gate: "array[int]"
     pressure: "array[int]"
     base: "array[int]"
     prefill_only: "array[int]"
 
+    @property
+    def members(self) -> tuple[PodName | None, ...]:
+        """Name of each row's pod; the same object until a pod comes or goes."""
+        ...
+
 
 class Query:
     """A request as filters and policies see it. Rows are those of the view it was prepared on."""
 
-    __slots__ = ("adapter", "base", "codes", "ignore_stale", "kv", "mask", "rank", "request_id", "session_row")
+    __slots__ = (
+        "adapter", "base", "codes", "first_block", "ignore_stale", "in_flight", "kv", "mask", "rank", "request_id",
+        "seed", "session_row",
+    )  # fmt: skip
 
     def __init__(self, request_id: RequestId, adapter: AdapterName | None) -> None:
         self.request_id = request_id
@@ -55,6 +69,12 @@ class Query:
         """Share of the request's prefix blocks believed cached, by row; absent rows have none."""
         self.session_row = -1
         """Row that served this session last; -1: none."""
+        self.first_block: BlockId | None = None
+        """First prefix block of a request for a base model; None for adapters, and when there is none."""
+        self.in_flight = 0
+        """Own requests for the adapter that pods have, all pods together; 0 unless `Policy.counts_in_flight`."""
+        self.seed = 0
+        """The run's seed, for chance of the policy's own (see `core.draw`)."""
         self.ignore_stale = False
         """Last resort: pods with old reports may serve when no other can."""
 
@@ -68,6 +88,7 @@ def prepare(
     query.session_row = session_row
     if adapter is None:
         query.base = columns.base_models.get(request.model, 255)
+        query.first_block = request.blocks[0] if request.blocks else None
     else:
         query.codes = columns.adapter_row(adapter.name)
         query.rank = float(adapter.rank or 0)

@@ -30,26 +30,26 @@ class Judged(NamedTuple):
 
 def judge(query: Query, view: FleetView, *, now: Seconds, policy: Policy) -> list[Judged]:
     """Every pod's veto or score, in row order."""
-    judged = []
-    for row, pod in enumerate(view.pods):
-        if pod is None:
-            continue
-        reason = REASONS[veto(query, view, row=row, now=now)]
-        judged.append(Judged(row, reason, policy.score(query, view, row=row) if reason is None else None))
-    return judged
+    reasons = {
+        row: REASONS[veto(query, view, row=row, now=now)] for row, pod in enumerate(view.pods) if pod is not None
+    }
+    rows = [row for row, reason in reasons.items() if reason is None]
+    scores = dict(zip(rows, policy.score_rows(query, view, rows=rows), strict=True)) if rows else {}
+    return [Judged(row, reason, scores.get(row)) for row, reason in reasons.items()]
 
 
 def oracle(query: Query, view: FleetView, *, now: Seconds, draw: Ratio, policy: Policy) -> int | None:
     """The row that must win, found the obvious way; None when every pod is vetoed."""
-    judged = judge(query, view, now=now, policy=policy)
-    scores = {pod.row: pod.score for pod in judged if pod.score is not None}
-    if not scores:
+    pods = [row for row, pod in enumerate(view.pods) if pod is not None]
+    rows = [row for row in pods if not veto(query, view, row=row, now=now)]
+    if not rows:
         return None
+    scores = {row: policy.score(query, view, row=row, rows=rows) for row in rows}
     best = max(scores.values())
     tied = [row for row, score in scores.items() if score == best]
     winner = tied[int(draw * len(tied))]
     session = query.session_row
-    if session in scores and _same_hold(query, session, winner):
+    if session in scores and policy.keeps_sessions and _same_hold(query, session, winner):
         return session
     return winner
 

@@ -37,6 +37,9 @@ class Weighted:
 
     name = "weighted"
     coalesces = True
+    keeps_sessions = True
+    reads: tuple[str, ...] = ()
+    counts_in_flight = False
 
     def __init__(self, settings: PickingSettings) -> None:
         self._settings = settings
@@ -50,8 +53,9 @@ class Weighted:
             return 1.0
         return self._affinity[query.codes[row] | (_FREE if view.free_slots[row] > 0 else 0)]
 
-    def score(self, query: Query, view: FleetView, *, row: int) -> float:
+    def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
         """Weighted sum for one pod, in the order of the formula."""
+        del rows
         score = self._adapter * self._affinity_of(query, view, row=row)
         score += self._kv * query.kv.get(row, 0.0)
         score += self._queue * (1.0 - view.queue[row] / view.max_queue[row])
@@ -75,8 +79,9 @@ class Weighted:
             for score, row in zip(adapter, rows, strict=True)
         ]
 
-    def scores(self, query: Query, columns: PodColumns) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Weighted sums of all rows."""
+        del may
         view = columns.vectors()
         if query.codes is None:
             score = np.full(columns.rows, self._adapter * 1.0)

@@ -220,6 +220,10 @@ class Residency:
         """When to look again for loads that nobody reports the end of; infinity: none is under way."""
         return self._next_due
 
+    def in_flight(self, name: AdapterName) -> int:
+        """Own requests for an adapter that pods have, all pods together."""
+        return sum(cell.in_flight for home in self._pods.values() if (cell := home.cells.get(name)) is not None)
+
     def loading_rows(self, name: AdapterName) -> list[int]:
         """Rows that are bringing this adapter in, in row order."""
         return sorted(row for row, adapter in self._loading if adapter == name)

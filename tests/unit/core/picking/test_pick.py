@@ -30,7 +30,7 @@ def test_the_best_score_wins_and_the_next_best_are_fallbacks(way):
     columns = fleet(0.5, 0.1, 0.9, 0.3)
     choice = way(Query("r", None), columns, now=0.0, draw=0.9, policy=POLICY, fallbacks=2)
     assert (choice.row, choice.fallbacks) == (1, (3, 0))
-    assert choice.score == POLICY.score(Query("r", None), columns, row=1)
+    assert choice.score == POLICY.score(Query("r", None), columns, row=1, rows=[0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -79,8 +79,8 @@ class NotANumber(Weighted):
     def score_rows(self, query, view, *, rows):
         return [math.nan, *super().score_rows(query, view, rows=rows)[1:]]
 
-    def scores(self, query, columns):
-        scores = super().scores(query, columns)
+    def scores(self, query, columns, may):
+        scores = super().scores(query, columns, may)
         scores[0] = math.nan
         return scores
 
