@@ -20,6 +20,8 @@ COMMANDS = {
     "demo": "Compare policies, each on fresh pods, with the same traffic.",
     "explain": "Say why a request went where it went.",
     "config": "Check a configuration.",
+    "simulate": "Play a scenario under one or more policies, beside the article's figures.",
+    "scenarios": "List the scenarios that can be played.",
 }
 """Commands in the order of the help, with its words; the module of each has the command's name."""
 

@@ -3,7 +3,7 @@
 In: `PodStats` at a time. Out: `PodReport`. Not here: pages (live, they are rendered and parsed by `wire`).
 """
 
-from lorapick.model.pods import GpuSource, LoadedAdapter, Pod, PodReport
+from lorapick.model.pods import GpuSource, LoadedAdapter, PodReport
 from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.values import PodStats, TimeSpent
 
@@ -13,9 +13,8 @@ class Scrape:
 
     __slots__ = ("_busy", "_reports_loaded", "_since", "_told")
 
-    def __init__(self, pod: Pod, *, reports_loaded: bool = False) -> None:
+    def __init__(self, *, reports_loaded: bool = False) -> None:
         """`reports_loaded`: whether the engine says what it holds (`vllm:lora_adapter_loaded`)."""
-        del pod
         self._reports_loaded = reports_loaded
         self._since: Seconds | None = None
         self._busy: Seconds = 0.0

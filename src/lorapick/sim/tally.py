@@ -1,8 +1,8 @@
 """Statistics of a run, in memory that does not grow with its length.
 
-In: what the world tells an observer. Out: counts, histograms and time series for a report, and the conservation
+In: what the world tells an observer. Out: counts and histograms by window, merged on demand, and the conservation
 checks: outcomes add up to arrivals, residencies to slots in use times time.
-Not here: where GPU time went (the pods know; see `sim.run`), layout (see `sim.report`).
+Not here: where GPU time went (the pods know; see `sim.sampling`), ratios (see `sim.metrics`).
 """
 
 from collections import Counter
@@ -20,28 +20,65 @@ from lorapick.pod.values import (
     RequestFinished,
     RequestStarted,
     SwapEnded,
+    SwapFailed,
     SwapStarted,
 )
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.histogram import Histogram
 from lorapick.sim.residencies import Residencies
 
+PHASES = ("drain", "deallocation", "transfer", "initialisation", "warm_up")
+"""Of a swap, in order."""
+
 
 class Window:
-    """What happened in one stretch of the run."""
+    """What happened in one stretch of the run. Requests count in the window in which they arrived."""
 
-    __slots__ = ("arrivals", "hits", "latency", "misses", "start", "swaps", "ttft", "waited")
+    __slots__ = (
+        "abandoned",
+        "arrivals",
+        "failed",
+        "hits",
+        "latency",
+        "loads",
+        "misses",
+        "output_tokens",
+        "rejected",
+        "served",
+        "start",
+        "swaps",
+        "ttft",
+        "waited",
+    )  # fmt: skip
 
     def __init__(self, start: Seconds) -> None:
         self.start = start
         self.arrivals = 0
+        self.served = 0
+        self.failed = 0
+        self.rejected = 0
+        self.abandoned = 0
         self.waited = 0
         """Requests that waited for a load."""
         self.hits = 0
         self.misses = 0
+        self.output_tokens = 0
         self.swaps: Counter[PodName] = Counter()
+        self.loads = 0
         self.latency = Histogram()
         self.ttft = Histogram()
+
+
+class _Flight:
+    """One request between its arrival and its end."""
+
+    __slots__ = ("adapter", "arrived", "window")
+
+    def __init__(self, arrived: Seconds, adapter: AdapterName | None, window: Window | None) -> None:
+        self.arrived = arrived
+        self.adapter = adapter
+        self.window = window
+        """None: it came during the warm-up."""
 
 
 class Tally:
@@ -52,31 +89,28 @@ class Tally:
         self.start = start
         self.window = window
         self.windows: list[Window] = []
-        self.outcomes: Counter[Outcome] = Counter()
-        self.arrivals = 0
         self.holds = 0
         self.dispatches: Counter[PodName] = Counter()
-        self.swaps: Counter[PodName] = Counter()
         self.swaps_from: Counter[str] = Counter()
+        """Swaps by the tier that the adapter came from."""
         self.loads: Counter[PodName] = Counter()
         self.swap_seconds: Counter[str] = Counter()
-        """Seconds by phase of all swaps."""
-        self.hits = 0
-        self.misses = 0
-        self.waited = 0
-        self.latency = Histogram()
-        self.ttft = Histogram()
-        self.output_tokens = 0
+        """Seconds by phase of all loads."""
+        self.failed_loads = 0
         self.residencies = Residencies()
+        self.hit_to_evict = Histogram()
+        """From an adapter's last hit on a pod to its eviction there: short ones mean that hits are real and useless."""
         self.sequence: Callable[[PodName, AdapterName, Seconds], None] | None = None
         """Told the order in which requests began service, for the bound; None: nobody asks."""
-        self._arrived: dict[RequestId, tuple[Seconds, AdapterName | None]] = {}
+        self._last_hit: dict[tuple[PodName, AdapterName], Seconds] = {}
+        self._flights: dict[RequestId, _Flight] = {}
         self._on: dict[type[PodEvent], Callable[[PodName, Any], None]] = {
             RequestStarted: self._started,
             FirstToken: self._first_token,
             RequestFinished: self._finished,
             SwapStarted: self._swap_started,
             SwapEnded: self._swap_ended,
+            SwapFailed: self._swap_failed,
             AdapterEvicted: self._evicted,
         }
 
@@ -84,10 +118,11 @@ class Tally:
 
     def arrived(self, arrival: Arrival) -> None:
         """A request arrived."""
-        self._arrived[arrival.id] = (arrival.t, arrival.adapter)
+        window = None
         if arrival.t >= self.start:
-            self.arrivals += 1
-            self._window(arrival.t).arrivals += 1
+            window = self.window_at(arrival.t)
+            window.arrivals += 1
+        self._flights[arrival.id] = _Flight(arrival.t, arrival.adapter, window)
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
         """Count dispatches by pod, and holds."""
@@ -104,69 +139,87 @@ class Tally:
         if handler is not None:
             handler(pod, event)
 
+    def restarted(self, pod: PodName, now: Seconds) -> None:
+        """A pod's process died: nothing is loaded there."""
+        self.residencies.restarted(pod, now)
+
     def ended(self, request_id: RequestId, outcome: Outcome, now: Seconds) -> None:
         """A request left."""
-        arrived, _ = self._arrived.pop(request_id)
-        if arrived < self.start:
+        flight = self._flights.pop(request_id)
+        window = flight.window
+        if window is None:
             return
-        self.outcomes[outcome] += 1
         if outcome is Outcome.SERVED:
-            latency = now - arrived
-            self.latency.add(latency)
-            self._window(arrived).latency.add(latency)
+            window.served += 1
+            window.latency.add(now - flight.arrived)
+        elif outcome is Outcome.FAILED:
+            window.failed += 1
+        elif outcome is Outcome.REJECTED:
+            window.rejected += 1
+        else:
+            window.abandoned += 1
 
     # -- what pods do
 
     def _started(self, pod: PodName, event: RequestStarted) -> None:
-        arrived, adapter = self._arrived[event.request_id]
+        flight = self._flights[event.request_id]
+        adapter = flight.adapter
         if adapter is None:
             return
         if self.sequence is not None:
             self.sequence(pod, adapter, event.t)
-        if arrived < self.start:
-            return
-        window = self._window(arrived)
         if event.hit:
-            self.hits += 1
+            self._last_hit[pod, adapter] = event.t
+        window = flight.window
+        if window is None:
+            return
+        if event.hit:
             window.hits += 1
         else:
-            self.misses += 1
             window.misses += 1
 
     def _first_token(self, pod: PodName, event: FirstToken) -> None:
         del pod
-        arrived, _ = self._arrived[event.request_id]
-        if arrived >= self.start:
-            self.ttft.add(event.t - arrived)
-            self._window(arrived).ttft.add(event.t - arrived)
+        flight = self._flights[event.request_id]
+        if flight.window is not None:
+            flight.window.ttft.add(event.t - flight.arrived)
 
     def _finished(self, pod: PodName, event: RequestFinished) -> None:
         del pod
-        arrived, _ = self._arrived[event.request_id]
-        if arrived < self.start:
-            return
-        self.output_tokens += event.output_tokens
-        if event.waited_for_load:
-            self.waited += 1
-            self._window(arrived).waited += 1
+        window = self._flights[event.request_id].window
+        if window is not None:
+            window.output_tokens += event.output_tokens
+            window.waited += event.waited_for_load
 
     def _swap_started(self, pod: PodName, event: SwapStarted) -> None:
-        if event.t >= self.start and event.waited:
-            self.swaps[pod] += 1
+        self.residencies.loaded(pod, event.adapter, event.t)
+        if event.t < self.start:
+            return
+        window = self.window_at(event.t)
+        window.loads += 1
+        self.loads[pod] += 1
+        if event.waited:
             self.swaps_from[event.tier_from.word] += 1
-            self._window(event.t).swaps[pod] += 1
+            window.swaps[pod] += 1
 
     def _swap_ended(self, pod: PodName, event: SwapEnded) -> None:
-        self.residencies.loaded(pod, event.adapter, event.t)
+        del pod
         if event.t >= self.start:
-            self.loads[pod] += 1
-            for phase in ("drain", "deallocation", "transfer", "initialisation", "warm_up"):
+            for phase in PHASES:
                 self.swap_seconds[phase] += getattr(event, phase)
+
+    def _swap_failed(self, pod: PodName, event: SwapFailed) -> None:
+        self.failed_loads += 1
+        self.residencies.evicted(pod, event.adapter, event.t)
 
     def _evicted(self, pod: PodName, event: AdapterEvicted) -> None:
         self.residencies.evicted(pod, event.adapter, event.t)
+        hit = self._last_hit.pop((pod, event.adapter), None)
+        if hit is not None and event.t >= self.start:
+            self.hit_to_evict.add(event.t - hit)
 
-    def _window(self, t: Seconds) -> Window:
+    def window_at(self, t: Seconds) -> Window:
+        """The window of a time at or after the start; made when needed."""
         index = int((t - self.start) / self.window)
         while len(self.windows) <= index:
             self.windows.append(Window(self.start + len(self.windows) * self.window))
@@ -174,9 +227,14 @@ class Tally:
 
     # -- checks
 
+    def in_flight(self, start: Seconds, end: Seconds) -> int:
+        """Requests that arrived in [start, end) and have not left."""
+        return sum(start <= each.arrived < end for each in self._flights.values() if each.window is not None)
+
     def check(self, now: Seconds) -> None:
         """Conservation; raises AssertionError that says what differs."""
-        in_flight = sum(arrived >= self.start for arrived, _ in self._arrived.values())
-        ended = sum(self.outcomes.values())
-        assert ended + in_flight == self.arrivals, f"{self.arrivals} arrivals, {ended} ended, {in_flight} in flight"
+        in_flight = sum(each.window is not None for each in self._flights.values())
+        ended = sum(each.served + each.failed + each.rejected + each.abandoned for each in self.windows)
+        arrivals = sum(each.arrivals for each in self.windows)
+        assert ended + in_flight == arrivals, f"{arrivals} arrivals, {ended} ended, {in_flight} in flight"
         self.residencies.check(now)

@@ -7,7 +7,9 @@ The same calls are made as live: `Fleet.apply` with the same events, and what a 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+
+import msgspec
 
 from lorapick.core.fleet import Fleet
 from lorapick.model import events as said
@@ -32,6 +34,7 @@ from lorapick.pod.values import (
 )
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.kernel import Kernel, Priority
+from lorapick.sim.measures import GpuTime
 from lorapick.sim.scrapes import Scrape
 
 
@@ -50,6 +53,10 @@ class Observer(Protocol):
         """A pod did something."""
         ...
 
+    def restarted(self, pod: PodName, now: Seconds) -> None:
+        """A pod's process died."""
+        ...
+
     def ended(self, request_id: RequestId, outcome: Outcome, now: Seconds) -> None:
         """A request left."""
         ...
@@ -62,12 +69,12 @@ class Deadlock(Exception):  # noqa: N818 - what it is, not that it is one
 class SimPod:
     """One pod of the simulation."""
 
-    __slots__ = ("alive", "commanded", "due", "engine", "pod", "scrape", "started")
+    __slots__ = ("alive", "commanded", "down_since", "due", "engine", "past", "pod", "scrape", "started")
 
-    def __init__(self, pod: Pod, engine: PodEngine, now: Seconds) -> None:
+    def __init__(self, pod: Pod, engine: PodEngine, *, scrape: Scrape, now: Seconds) -> None:
         self.pod = pod
         self.engine = engine
-        self.scrape = Scrape(pod)
+        self.scrape = scrape
         self.alive = True
         self.started = now
         """Start of its process: another one means a restart."""
@@ -75,6 +82,9 @@ class SimPod:
         """Time of the earliest wake that is scheduled."""
         self.commanded: dict[AdapterName, None] = {}
         """Loads that the controller asked for and that have not ended."""
+        self.past = GpuTime()
+        """Time of its earlier processes, and between them."""
+        self.down_since = now
 
 
 class World:
@@ -89,8 +99,15 @@ class World:
         observer: Observer,
         seed: int,
         draws: Callable[[PodName], Callable[[], float]] | None = None,
+        reports_loaded: bool = False,
     ) -> None:
-        """Make everything; nothing happens before `run`. `draws` gives each pod its numbers for load failures."""
+        """Make everything; nothing happens before `run`.
+
+        `draws` gives each pod its numbers for load failures; `reports_loaded`: whether pods say what they hold.
+        """
+        self.check_every: int | None = None
+        """Check the core's and the pods' invariants after every so many events of the core; None: never."""
+        self._reports_loaded = reports_loaded
         self.kernel = Kernel()
         self.settings = settings
         self.fleet = Fleet(settings, seed=seed)
@@ -124,7 +141,7 @@ class World:
         if until is not None:
             self.kernel.run(until)
             for sim in self.pods.values():
-                self._advance(sim)
+                self.advance(sim)
             return
         while (not self._exhausted or self._outputs) and self.kernel.step():
             pass
@@ -136,36 +153,55 @@ class World:
         now = self.kernel.now
         draw = self._draws(pod.name) if self._draws is not None else None
         engine = PodEngine(config, self._adapters, now=now, draw=draw)
-        self.pods[pod.name] = SimPod(pod, engine, now)
-        self.apply(lambda t, i: said.PodAppeared(t=t, id=i, pod=pod))
+        self.pods[pod.name] = SimPod(pod, engine, scrape=self._new_scrape(), now=now)
+        self.apply(said.PodAppeared, pod=pod)
         self._report(self.pods[pod.name])
+
+    def _new_scrape(self) -> Scrape:
+        return Scrape(reports_loaded=self._reports_loaded)
 
     def restart_pod(self, name: PodName, *, down: Seconds) -> None:
         """A pod's process dies now and is back, empty, after `down` seconds."""
         sim, now = self.pods[name], self.kernel.now
-        self._advance(sim)
+        self.advance(sim)
+        sim.past = sim.past.plus(GpuTime(**msgspec.structs.asdict(sim.engine.stats(now).time)))
+        sim.down_since = now
         sim.alive = False
-        for request_id in sim.engine.restart(now):
+        sim.commanded.clear()
+        lost = sim.engine.restart(now)
+        self.observer.restarted(name, now)
+        for request_id in lost:
             self._end(request_id, Outcome.FAILED, 502)
-        self.apply(lambda t, i: said.PodSilent(t=t, id=i, pod=name, why=SilentWhy.REFUSED))
+        self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         self.kernel.at(now + down, Priority.CHANGE, self._back, sim)
 
     def _back(self, sim: SimPod) -> None:
+        now = self.kernel.now
+        sim.past = sim.past.plus(GpuTime(down=now - sim.down_since))
+        sim.engine.restart(now)  # its clock begins now
         sim.alive = True
-        sim.started = self.kernel.now
-        sim.scrape = Scrape(sim.pod)
+        sim.started = now
+        sim.scrape = self._new_scrape()
         self._report(sim)
 
-    def apply(self, make: Callable[[Seconds, int], Event]) -> None:
-        """Hand the core an event and perform what it says."""
+    def apply(self, kind: Callable[..., Event], **fields: Any) -> None:
+        """Hand the core an event of `kind`, now, and perform what it says."""
         now = self.kernel.now
-        self._next_event += 1
-        event = make(now, self._next_event)
+        self._next_event = number = self._next_event + 1
+        event = kind(t=now, id=number, **fields)
         effects = self.fleet.apply(event, now)
         self.observer.applied(event, effects)
         for effect in effects:
             self._perform(effect)
         self._arm()
+        if self.check_every is not None and number % self.check_every == 0:
+            self._check()
+
+    def _check(self) -> None:
+        self.fleet.check()
+        for sim in self.pods.values():
+            if sim.alive:
+                sim.engine.check()
 
     # -- requests
 
@@ -190,7 +226,7 @@ class World:
             session=arrival.session,
             tenant=arrival.tenant,
         )
-        self.apply(lambda t, i: said.RequestArrived(t=t, id=i, request=request))
+        self.apply(said.RequestArrived, request=request)
         # Only now: a stream that is longer than memory is never held.
         self._take_next()
 
@@ -220,7 +256,7 @@ class World:
             return
         if target is not effect.target:
             name = target.pod
-            self.apply(lambda t, i: said.RequestDispatched(t=t, id=i, request_id=effect.request_id, pod=name))
+            self.apply(said.RequestDispatched, request_id=effect.request_id, pod=name)
         self._submit(sim, effect)
 
     def _submit(self, sim: SimPod, effect: Dispatch) -> None:
@@ -241,7 +277,7 @@ class World:
     def _end(self, request_id: RequestId, outcome: Outcome, status: int | None = None) -> None:
         del self._outputs[request_id]
         self.observer.ended(request_id, outcome, self.kernel.now)
-        self.apply(lambda t, i: said.RequestEnded(t=t, id=i, request_id=request_id, outcome=outcome, status=status))
+        self.apply(said.RequestEnded, request_id=request_id, outcome=outcome, status=status)
 
     # -- pods
 
@@ -255,10 +291,11 @@ class World:
         # A wake that a sooner one has overtaken finds nothing to do.
         if sim.due is not None and sim.due <= self.kernel.now:
             sim.due = None
-        self._advance(sim)
+        self.advance(sim)
         self._rewake(sim)
 
-    def _advance(self, sim: SimPod) -> None:
+    def advance(self, sim: SimPod) -> None:
+        """Let a pod live up to now, and pass on what it did."""
         for event in sim.engine.advance(self.kernel.now):
             self.observer.happened(sim.pod.name, event)
             self._tell(sim, event)
@@ -266,31 +303,23 @@ class World:
     def _tell(self, sim: SimPod, event: PodEvent) -> None:
         match event:
             case FirstToken(request_id=request_id):
-                self.apply(lambda t, i: said.ResponseStarted(t=t, id=i, request_id=request_id, status=200))
+                self.apply(said.ResponseStarted, request_id=request_id, status=200)
             case RequestFinished(request_id=request_id):
                 self._end(request_id, Outcome.SERVED, 200)
             case RequestFailed(request_id=request_id):
                 self._end(request_id, Outcome.FAILED, 500)
             case SwapEnded(adapter=adapter) if adapter in sim.commanded:
                 del sim.commanded[adapter]
-                self.apply(
-                    lambda t, i: said.LoadSucceeded(t=t, id=i, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER)
-                )
+                self.apply(said.LoadSucceeded, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER)
             case SwapFailed(adapter=adapter, why=why) if adapter in sim.commanded:
                 del sim.commanded[adapter]
-                self.apply(
-                    lambda t, i: said.LoadFailed(
-                        t=t, id=i, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER, why=why
-                    )
-                )
+                self.apply(said.LoadFailed, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER, why=why)
             case _:
                 pass
 
     def _load(self, effect: Load) -> None:
         sim = self.pods[effect.pod]
-        self.apply(
-            lambda t, i: said.LoadStarted(t=t, id=i, pod=effect.pod, adapters=effect.adapters, by=said.By.CONTROLLER)
-        )
+        self.apply(said.LoadStarted, pod=effect.pod, adapters=effect.adapters, by=said.By.CONTROLLER)
         for adapter in effect.adapters:
             sim.commanded[adapter] = None
             sim.engine.load(adapter, self.kernel.now)
@@ -299,7 +328,7 @@ class World:
     def _unload(self, effect: Unload) -> None:
         sim = self.pods[effect.pod]
         sim.engine.unload(effect.adapter, self.kernel.now)
-        self.apply(lambda t, i: said.Unloaded(t=t, id=i, pod=effect.pod, adapter=effect.adapter))
+        self.apply(said.Unloaded, pod=effect.pod, adapter=effect.adapter)
 
     # -- scrapes and ticks
 
@@ -315,7 +344,7 @@ class World:
             self._report(sim)
         elif not self._exhausted or self._outputs:
             name = sim.pod.name
-            self.apply(lambda t, i: said.PodSilent(t=t, id=i, pod=name, why=SilentWhy.REFUSED))
+            self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         if not self._exhausted or self._outputs:
             if self._stuck():
                 raise Deadlock(self._story())
@@ -323,9 +352,9 @@ class World:
 
     def _report(self, sim: SimPod) -> None:
         now = self.kernel.now
-        self._advance(sim)
+        self.advance(sim)
         report = sim.scrape.report(sim.engine.stats(now), now=now, started=sim.started, registered=self._names)
-        self.apply(lambda t, i: said.PodReported(t=t, id=i, pod=sim.pod.name, report=report))
+        self.apply(said.PodReported, pod=sim.pod.name, report=report)
 
     def _arm(self) -> None:
         due = self.fleet.next_wakeup()
@@ -335,7 +364,7 @@ class World:
 
     def _tick(self, _: None) -> None:
         self._tick_at = None
-        self.apply(lambda t, i: said.Ticked(t=t, id=i))
+        self.apply(said.Ticked)
 
     # -- faults of ours
 

@@ -1,0 +1,104 @@
+"""From a scenario to a world that plays it.
+
+In: a scenario, a policy, a seed, an observer. Out: a `World` with its pods, and the stream of arrivals.
+Not here: running it (see `sim.run`).
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from lorapick.model import events as said
+from lorapick.model.pods import Pod
+from lorapick.model.settings import Settings
+from lorapick.model.units import AdapterName, Bytes
+from lorapick.pod.values import AdapterSpec, PodConfig
+from lorapick.sim.arrivals import Arrival
+from lorapick.sim.hardware import PRESETS
+from lorapick.sim.kernel import Priority
+from lorapick.sim.scenario import FleetChange, Pin, Restart, Scenario, Unpin
+from lorapick.sim.workload.stream import arrivals
+from lorapick.sim.world import Observer, World
+
+
+def settings_of(scenario: Scenario, policy: str) -> Settings:
+    """The picker's configuration with another policy."""
+    settings = scenario.settings
+    return msgspec.structs.replace(settings, picking=msgspec.structs.replace(settings.picking, policy=policy))
+
+
+def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) -> World:
+    """A world at t = 0 in which everything that is planned is scheduled.
+
+    Raises:
+        ValueError: there is no such policy.
+    """
+    config = pod_config(scenario)
+    world = World(
+        settings_of(scenario, policy),
+        [
+            (Pod(name=name, address=f"sim:{number}", limits=scenario.fleet.limits), config)
+            for number, name in enumerate(scenario.fleet.names(), start=1)
+        ],
+        specs_of(scenario),
+        observer=observer,
+        seed=seed,
+        reports_loaded=scenario.fleet.reports_loaded,
+    )
+    for change in scenario.changes:
+        world.kernel.at(change.at, Priority.CHANGE, _performer(world, change))
+    return world
+
+
+def pod_config(scenario: Scenario) -> PodConfig:
+    """What every pod of the scenario is."""
+    hardware = PRESETS[scenario.fleet.hardware]
+    return PodConfig(
+        limits=scenario.fleet.limits,
+        mode=scenario.fleet.mode,
+        step=hardware.step,
+        swap=hardware.swap,
+        prefill_per_token=hardware.prefill_per_token,
+        block_size=hardware.block_size,
+        kv_blocks=hardware.kv_blocks,
+    )
+
+
+def specs_of(scenario: Scenario) -> tuple[AdapterSpec, ...]:
+    """Every adapter that can be asked for, as the pods' disks have it."""
+    plan = scenario.adapters
+    size = plan.size if plan.size is not None else size_at(scenario, plan.rank)
+    return tuple(AdapterSpec(name=name, rank=plan.rank, size=size) for name in names_of(scenario))
+
+
+def names_of(scenario: Scenario) -> tuple[AdapterName, ...]:
+    """Their names."""
+    return tuple(adapter.name for adapter in scenario.settings.adapters)
+
+
+def size_at(scenario: Scenario, rank: int) -> Bytes:
+    """Bytes of an adapter of the scenario's base model."""
+    return PRESETS[scenario.fleet.hardware].adapter_size * rank // 16
+
+
+def arrivals_of(scenario: Scenario, seed: int) -> Iterator[Arrival]:
+    """What comes; the same for every policy."""
+    stream = arrivals(scenario.workload, seed=seed)
+    if scenario.fleet.prefix_caching:
+        return stream
+    return (msgspec.structs.replace(each, blocks=()) if each.blocks else each for each in stream)
+
+
+def _performer(world: World, change: FleetChange) -> Callable[[None], None]:
+    def perform(_: None) -> None:
+        match change:
+            case Restart():
+                world.restart_pod(change.pod, down=change.down)
+            case Pin():
+                for name in change.adapters:
+                    world.apply(said.PinSet, adapter=name, pin=change.pin)
+            case Unpin():
+                for name in change.adapters:
+                    world.apply(said.PinCleared, adapter=name)
+
+    return perform

@@ -1,0 +1,91 @@
+"""Hardware that scenarios name: what a pod costs in time and has in memory, with where each number comes from.
+
+In: a name. Out: coefficients as values. They are frozen: no scenario tunes them.
+Not here: sizes that a scenario chooses (slots, seats, queue).
+"""
+
+import msgspec
+
+from lorapick.model.units import Bytes, Seconds, Tokens
+from lorapick.pod.values import StepCosts, SwapCosts
+
+
+class Hardware(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU with one base model and one engine."""
+
+    name: str
+    step: StepCosts
+    swap: SwapCosts
+    prefill_per_token: Seconds
+    kv_blocks: int
+    """Blocks of `block_size` tokens that one pod has for KV."""
+    block_size: Tokens
+    adapter_size: Bytes
+    """Bytes of a rank-16 adapter on q and v, FP16; other ranks in proportion."""
+    extrapolated: bool
+    """Whether a coefficient was carried over from another model or GPU instead of being fitted."""
+    sources: tuple[str, ...]
+    """Where the numbers come from, for reports."""
+
+
+_CALIBRATED = StepCosts()
+_ARTICLE = SwapCosts()
+
+# One decode step reads all weights once, so it scales with their bytes; what LoRA adds to it is launches, one set per
+# layer, so it scales with layers; what a request adds is reading its KV, which scales with layers x KV width.
+_PLAIN_8B = 10.54e-3
+_LORA_8B = _CALIBRATED.a - _PLAIN_8B
+_LAYERS = 80 / 32
+_WEIGHTS = 35.0 / 16.06
+
+PRESETS: dict[str, Hardware] = {
+    each.name: each
+    for each in (
+        Hardware(
+            name="h100-llama8b",
+            step=_CALIBRATED,
+            swap=_ARTICLE,
+            prefill_per_token=33e-3 / 2048,
+            kv_blocks=18_875,
+            block_size=16,
+            adapter_size=13_631_488,
+            extrapolated=False,
+            sources=(
+                (
+                    "decode step: refit of 74 one-hour runs of Llama-3.1-8B, max rank 16, vLLM 0.8.5, one H100"
+                    " (mean error 5.2 %)"
+                ),
+                "prefill: 2 FLOPs per parameter and token at half of the H100's 989.5 TFLOP/s",
+                "KV memory: 302,000 tokens, as those runs report",
+                "swap phases: the article, section 03 (best case)",
+                "adapter: exact, 32 layers, q 4096x4096 and v 4096x1024 at rank 16 in FP16",
+            ),
+        ),
+        Hardware(
+            name="h100-llama70b-int4",
+            step=StepCosts(
+                a=_WEIGHTS * _PLAIN_8B + _LAYERS * _LORA_8B,
+                b=_LAYERS * _CALIBRATED.b,
+                c=_LAYERS * _CALIBRATED.c,
+                d=_LAYERS * _CALIBRATED.d,
+            ),
+            swap=_ARTICLE,
+            prefill_per_token=2 * 70e9 / (0.5 * 989.5e12),
+            kv_blocks=5_722,
+            block_size=16,
+            adapter_size=65_536_000,
+            extrapolated=True,
+            sources=(
+                (
+                    "decode step: EXTRAPOLATED from the 8B fit: without LoRA 10.54 ms x 35 GB / 16.06 GB of weights,"
+                    " LoRA's part x 80 / 32 layers, a request's part x 80 / 32 layers (same KV heads)"
+                ),
+                "prefill: 2 FLOPs per parameter and token at half of the H100's 989.5 TFLOP/s",
+                "KV memory: 30 GB (the article) at 327,680 bytes per token (80 layers, 8 KV heads of 128, FP16)",
+                "swap phases: the article, section 03 (best case)",
+                "adapter: exact, q 8192x8192 and v 8192x1024 at rank 16 in FP16",
+            ),
+        ),
+    )
+}
+"""By name."""

@@ -1,0 +1,136 @@
+"""The metrics that reports and scenario files speak of, each with its definition and its unit.
+
+In: `Measures`. Out: one number, or None when there is nothing to divide by. Not here: layout.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lorapick.model.units import Seconds
+from lorapick.sim.measures import Measures
+
+
+class Metric(NamedTuple):
+    """One figure of a report."""
+
+    name: str
+    label: str
+    unit: str
+    """`ms`, `s`, `%` (the value is a ratio), `/s`, `/s/pod`, or empty for a count."""
+    of: Callable[[Measures], float | None]
+    means: str
+    """Its definition, for documentation."""
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _ms(seconds: Seconds | None) -> float | None:
+    return seconds * 1e3 if seconds is not None else None
+
+
+def _busy(measures: Measures) -> Seconds:
+    return measures.gpu.total - measures.gpu.idle - measures.gpu.down
+
+
+_ALL = (
+    Metric("served_rate", "served", "/s", lambda m: _ratio(m.served, m.length), "requests served per second"),
+    Metric("p50_ms", "latency p50", "ms", lambda m: _ms(m.latency.p50), "arrival to last token, served requests"),
+    Metric("p95_ms", "latency p95", "ms", lambda m: _ms(m.latency.p95), "arrival to last token, served requests"),
+    Metric("p99_ms", "latency p99", "ms", lambda m: _ms(m.latency.p99), "arrival to last token, served requests"),
+    Metric("mean_ms", "latency mean", "ms", lambda m: _ms(m.latency.mean), "arrival to last token, served requests"),
+    Metric("ttft_p50_ms", "TTFT p50", "ms", lambda m: _ms(m.ttft.p50), "arrival to first token"),
+    Metric("ttft_p95_ms", "TTFT p95", "ms", lambda m: _ms(m.ttft.p95), "arrival to first token"),
+    Metric("ttft_p99_ms", "TTFT p99", "ms", lambda m: _ms(m.ttft.p99), "arrival to first token"),
+    Metric(
+        "swap_share",
+        "swap share",
+        "%",
+        lambda m: _ratio(m.waited, m.arrivals),
+        "requests that waited for a load / arrivals",
+    ),
+    Metric("swaps", "swaps", "", lambda m: m.swaps, "loads begun while a request waited for them"),
+    Metric(
+        "swaps_per_min", "swaps/min", "/min", lambda m: _ratio(60.0 * m.swaps, m.length), "swaps per minute, all pods"
+    ),
+    Metric(
+        "swap_rate",
+        "swap rate",
+        "/s/pod",
+        lambda m: _ratio(m.swaps, m.length * m.pods),
+        "swaps per second and pod, mean",
+    ),
+    Metric(
+        "peak_swap_rate", "peak swap rate", "/s/pod", lambda m: m.peak_swap_rate, "highest of one pod over one window"
+    ),
+    Metric("loads", "loads", "", lambda m: m.loads, "adapters brought into a slot, whoever caused it"),
+    Metric(
+        "hit_ratio",
+        "hits",
+        "%",
+        lambda m: _ratio(m.hits, m.hits + m.misses),
+        "adapter was on the GPU when the request ran",
+    ),
+    Metric(
+        "residency_s",
+        "mean residency",
+        "s",
+        lambda m: _ratio(m.slot_seconds, m.loads),
+        "slot-seconds in use / loads; open residencies included",
+    ),
+    Metric(
+        "requests_per_residency",
+        "requests/residency",
+        "",
+        lambda m: _ratio(m.hits + m.misses, m.loads),
+        "requests that ran / loads",
+    ),
+    Metric(
+        "useful_share",
+        "useful share",
+        "%",
+        lambda m: _ratio(m.gpu.prefill + m.gpu.decode, _busy(m)),
+        "prefill and decode / busy time",
+    ),
+    Metric(
+        "busy_share",
+        "GPU busy",
+        "%",
+        lambda m: _ratio(_busy(m), m.gpu.total - m.gpu.down),
+        "what a GPU utilisation counter shows",
+    ),
+    Metric(
+        "inference_share",
+        "GPU inference",
+        "%",
+        lambda m: _ratio(m.gpu.prefill + m.gpu.decode, m.gpu.total),
+        "prefill and decode / all time",
+    ),
+    Metric(
+        "lost_share",
+        "not served",
+        "%",
+        lambda m: _ratio(m.failed + m.rejected + m.abandoned, m.arrivals),
+        "failed, rejected and abandoned / arrivals",
+    ),
+    Metric(
+        "output_rate",
+        "output tokens",
+        "/s",
+        lambda m: _ratio(m.output_tokens, m.length),
+        "output tokens of served requests per second",
+    ),
+)
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+"""By name, in the order of reports."""
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A value as people read it; a dash when there is none."""
+    if value is None:
+        return "–"
+    if unit == "%":
+        return f"{100 * value:.1f} %"
+    number = f"{value:,.0f}" if abs(value) >= 100 or (unit == "" and value == int(value)) else f"{value:.3g}"
+    return f"{number} {unit}".rstrip()

@@ -1,0 +1,85 @@
+"""The report of one run, as a value.
+
+In: what was measured. Out: `RunReport`; the same run gives the same bytes of JSON. Not here: layout, comparisons.
+"""
+
+import msgspec
+
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
+from lorapick.sim.measures import Distribution, GpuTime, Measures
+from lorapick.sim.sampling import Timeline
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One value per window. Latencies of requests that arrived in it; None where there were none."""
+
+    window: Seconds
+    t: tuple[Seconds, ...]
+    arrivals: tuple[int, ...]
+    p50_ms: tuple[float | None, ...]
+    p95_ms: tuple[float | None, ...]
+    p99_ms: tuple[float | None, ...]
+    hit_ratio: tuple[float | None, ...]
+    swap_rate: tuple[tuple[float, ...], ...]
+    """Per pod, per window: swaps per second."""
+    gpu: dict[str, tuple[Ratio, ...]]
+    """Share of the pods' time by what it was spent on, per window."""
+
+
+class PodRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod over the whole run."""
+
+    pod: PodName
+    dispatches: int
+    swaps: int
+    loads: int
+    gpu: GpuTime
+
+
+class BoundReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The fewest loads that any replacement could have had for the order in which requests began service."""
+
+    loads: int | None
+    why_none: str = ""
+    """Why there is no bound; empty when there is."""
+
+
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One scenario, one policy, one seed."""
+
+    scenario: str
+    policy: str
+    seed: int
+    length: Seconds
+    whole: Measures
+    """The run without its warm-up."""
+    periods: dict[str, Measures]
+    pods: tuple[PodRow, ...]
+    swaps_from: dict[str, int]
+    """Swaps by the tier that the adapter came from."""
+    load_seconds: dict[str, Seconds]
+    """Seconds by phase of all loads; `drain` is the length of drain windows, in which what runs goes on."""
+    failed_loads: int
+    holds: int
+    residency: Distribution
+    """Of finished residencies only, so biased towards short ones; the unbiased mean is `residency_s` of `whole`."""
+    hit_to_evict: Distribution
+    """From an adapter's last hit on a pod to its eviction there."""
+    bound: BoundReport
+    series: Series
+    timeline: Timeline
+    adapters: int
+    """Distinct adapters that can be asked for."""
+    loads_begun_by_picker: int
+    events: int
+    """Calls that the virtual clock made."""
+
+
+def encoded(report: RunReport) -> bytes:
+    """The report as JSON."""
+    return msgspec.json.encode(report)
+
+
+def names_of(report: RunReport) -> tuple[AdapterName, ...]:
+    """Adapters seen in slots."""
+    return report.timeline.adapters

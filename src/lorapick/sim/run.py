@@ -1,0 +1,195 @@
+"""Play a scenario: (scenario, policy, seed) -> report. A pure function.
+
+In: a scenario. Out: a `RunReport`; conservation is checked in every run. Not here: files, processes, layout.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.model.units import Seconds
+from lorapick.sim.build import arrivals_of, names_of, world_of
+from lorapick.sim.histogram import Histogram
+from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
+from lorapick.sim.report import BoundReport, PodRow, RunReport, Series
+from lorapick.sim.sampling import Sampler, time_of
+from lorapick.sim.scenario import Scenario
+from lorapick.sim.tally import Tally, Window
+from lorapick.sim.world import World
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is watched; changes no result."""
+
+    check_every: int | None = None
+    """Check all invariants after every so many events of the core; None: only conservation, at the end."""
+    progress: Callable[[float], None] | None = None
+    """Told the share of simulated time that has passed."""
+
+
+def run(
+    scenario: Scenario, *, policy: str | None = None, seed: int | None = None, options: Options | None = None
+) -> RunReport:
+    """Play a scenario once.
+
+    Raises:
+        ValueError: there is no such policy.
+        AssertionError: an invariant or a conservation law was broken: a bug of ours.
+        Deadlock: requests wait and nothing will ever end them: a bug of ours.
+    """
+    options = options or Options()
+    policy = policy if policy is not None else scenario.settings.picking.policy
+    if policy not in POLICIES:
+        raise ValueError(f"policy {policy!r} is unknown; use one of {', '.join(POLICIES)}")
+    seed = seed if seed is not None else scenario.run.seed
+    plan = scenario.run
+    tally = Tally(start=plan.warm_up, window=plan.window)
+    world = world_of(scenario, policy=policy, seed=seed, observer=tally)
+    world.check_every = options.check_every
+    sampler = Sampler(world, tally, start=plan.warm_up, end=plan.length, window=plan.window)
+    if options.progress is not None:
+        _watch(world, plan.length, options.progress)
+    world.run(arrivals_of(scenario, seed), until=plan.length)
+    _check(world, tally)
+    return _report(scenario, world, tally=tally, sampler=sampler, policy=policy, seed=seed)
+
+
+STEPS = 200
+"""Times that a run tells its progress."""
+
+
+def _watch(world: World, length: Seconds, progress: Callable[[float], None]) -> None:
+    from lorapick.sim.kernel import Priority
+
+    for number in range(1, STEPS + 1):
+        world.kernel.at(length * number / STEPS, Priority.POD, lambda share: progress(share), number / STEPS)
+
+
+def _check(world: World, tally: Tally) -> None:
+    """Conservation: outcomes, residencies, GPU time; and the invariants of the core and of every pod."""
+    now = world.kernel.now
+    tally.check(now)
+    world.fleet.check()
+    for sim in world.pods.values():
+        if sim.alive:
+            sim.engine.check()
+        total = time_of(sim, now).total
+        assert abs(total - now) <= 1e-6 * max(1.0, now), f"{sim.pod.name}: {total} s are accounted for, {now} s passed"
+
+
+def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler, policy: str, seed: int) -> RunReport:
+    plan = scenario.run
+    measured = Measuring(tally, sampler, len(world.pods))
+    return RunReport(
+        scenario=scenario.name,
+        policy=policy,
+        seed=seed,
+        length=plan.length,
+        whole=measured.stretch(plan.warm_up, plan.length),
+        periods={each.name: measured.stretch(each.start, each.end) for each in scenario.periods},
+        pods=_pods(world, tally, sampler),
+        swaps_from=dict(tally.swaps_from),
+        load_seconds=dict(tally.swap_seconds),
+        failed_loads=tally.failed_loads,
+        holds=tally.holds,
+        residency=distribution(tally.residencies.finished),
+        hit_to_evict=distribution(tally.hit_to_evict),
+        bound=BoundReport(loads=None, why_none="not computed"),
+        series=_series(world, tally, sampler),
+        timeline=sampler.timeline(plan.length),
+        adapters=len(names_of(scenario)),
+        loads_begun_by_picker=world.fleet.state.tally.loads,
+        events=world.kernel.handled,
+    )
+
+
+class Measuring:
+    """Measures of stretches of one run."""
+
+    def __init__(self, tally: Tally, sampler: Sampler, pods: int) -> None:
+        self._tally = tally
+        self._sampler = sampler
+        self._pods = pods
+
+    def stretch(self, start: Seconds, end: Seconds) -> Measures:
+        """All windows that begin in [start, end)."""
+        windows = [each for each in self._tally.windows if start - 1e-9 <= each.start < end - 1e-9]
+        gpu, slot_seconds = self._sampler.between(start, end)
+        return Measures(
+            start=start,
+            end=end,
+            pods=self._pods,
+            arrivals=sum(each.arrivals for each in windows),
+            served=sum(each.served for each in windows),
+            failed=sum(each.failed for each in windows),
+            rejected=sum(each.rejected for each in windows),
+            abandoned=sum(each.abandoned for each in windows),
+            in_flight=self._tally.in_flight(start, end),
+            hits=sum(each.hits for each in windows),
+            misses=sum(each.misses for each in windows),
+            waited=sum(each.waited for each in windows),
+            swaps=sum(each.swaps.total() for each in windows),
+            loads=sum(each.loads for each in windows),
+            peak_swap_rate=max((most(each) for each in windows), default=0.0) / self._tally.window,
+            output_tokens=sum(each.output_tokens for each in windows),
+            slot_seconds=slot_seconds,
+            latency=distribution(Histogram().merge(each.latency for each in windows)),
+            ttft=distribution(Histogram().merge(each.ttft for each in windows)),
+            gpu=gpu,
+        )
+
+
+def most(window: Window) -> int:
+    """Swaps of the pod that had most."""
+    return max(window.swaps.values(), default=0)
+
+
+def _pods(world: World, tally: Tally, sampler: Sampler) -> tuple[PodRow, ...]:
+    first, last = sampler.samples[0], sampler.samples[-1]
+    return tuple(
+        PodRow(
+            pod=name,
+            dispatches=tally.dispatches[name],
+            swaps=sum(window.swaps[name] for window in tally.windows),
+            loads=tally.loads[name],
+            gpu=after.less(before),
+        )
+        for name, before, after in zip(world.pods, first.pods, last.pods, strict=True)
+    )
+
+
+def _series(world: World, tally: Tally, sampler: Sampler) -> Series:
+    windows, length = tally.windows, tally.window
+    spent = [
+        _fleet(after.pods, before.pods) for before, after in zip(sampler.samples, sampler.samples[1:], strict=False)
+    ]
+    return Series(
+        window=length,
+        t=tuple(each.start for each in windows),
+        arrivals=tuple(each.arrivals for each in windows),
+        p50_ms=tuple(_ms(each.latency.quantile(0.50)) for each in windows),
+        p95_ms=tuple(_ms(each.latency.quantile(0.95)) for each in windows),
+        p99_ms=tuple(_ms(each.latency.quantile(0.99)) for each in windows),
+        hit_ratio=tuple(_share(each.hits, each.hits + each.misses) for each in windows),
+        swap_rate=tuple(tuple(each.swaps[pod] / length for each in windows) for pod in world.pods),
+        gpu={
+            name: tuple(parts[index] / total if (total := sum(parts)) else 0.0 for parts in spent)
+            for index, name in enumerate(FIELDS)
+        },
+    )
+
+
+def _fleet(after: tuple[GpuTime, ...], before: tuple[GpuTime, ...]) -> tuple[float, ...]:
+    total = GpuTime()
+    for late, early in zip(after, before, strict=True):
+        total = total.plus(late.less(early))
+    return total.parts()
+
+
+def _ms(seconds: Seconds | None) -> float | None:
+    return None if seconds is None else seconds * 1e3
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

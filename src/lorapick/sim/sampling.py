@@ -1,0 +1,150 @@
+"""Looks at all pods at the edges of windows: where their time went so far, and who holds which slot.
+
+In: a world, its tally. Out: one sample per window edge, and residencies as slots over time for a drawing.
+Bounded: as many samples as the run has windows, and at most `COLUMNS` looks at slots. Not here: anything between looks.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from lorapick.model.units import AdapterName, PodName, Seconds
+from lorapick.pod.values import TimeSpent
+from lorapick.sim.kernel import Priority
+from lorapick.sim.measures import GpuTime
+from lorapick.sim.tally import Tally
+from lorapick.sim.world import SimPod, World
+
+COLUMNS = 160
+"""Most looks at who holds which slot."""
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """One adapter seen in one slot at every look from the one at `start` to the last before `end`."""
+
+    pod: int
+    slot: int
+    start: Seconds
+    end: Seconds
+    adapter: int
+    """Index into `Timeline.adapters`."""
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Who held which slot, as seen at some moments. Loads that came and went between two looks are not in it."""
+
+    every: Seconds
+    """Time between two looks."""
+    slots: int
+    pods: tuple[PodName, ...]
+    adapters: tuple[AdapterName, ...]
+    held: tuple[Held, ...]
+
+
+class Sample(NamedTuple):
+    """Sums since the begin of the run."""
+
+    t: Seconds
+    slot_seconds: Seconds
+    pods: tuple[GpuTime, ...]
+
+
+class Sampler:
+    """Takes samples at `start`, at every window edge after it, and at `end`."""
+
+    def __init__(self, world: World, tally: Tally, *, start: Seconds, end: Seconds, window: Seconds) -> None:
+        """Schedule all looks."""
+        self.samples: list[Sample] = []
+        self._world = world
+        self._tally = tally
+        count = max(1, -int(-(end - start) // window))
+        self._stride = -(-count // COLUMNS)
+        self._slots = Slots(world)
+        self.every = window * self._stride
+        for number in range(count + 1):
+            world.kernel.at(min(start + number * window, end), Priority.CHANGE, self._look, number)
+
+    def _look(self, number: int) -> None:
+        world, now = self._world, self._world.kernel.now
+        times = []
+        for sim in world.pods.values():
+            world.advance(sim)
+            times.append(time_of(sim, now))
+        self.samples.append(Sample(now, self._tally.residencies.slot_seconds(now), tuple(times)))
+        if number % self._stride == 0:
+            self._slots.look(now)
+
+    def timeline(self, end: Seconds) -> Timeline:
+        """The slots over time, up to `end`."""
+        return self._slots.timeline(end, every=self.every)
+
+    def between(self, start: Seconds, end: Seconds) -> tuple[GpuTime, Seconds]:
+        """GPU time and slot-seconds of all pods between two samples: the last ones at or before these times."""
+        first, last = self._at(start), self._at(end)
+        spent = GpuTime()
+        for before, after in zip(first.pods, last.pods, strict=True):
+            spent = spent.plus(after.less(before))
+        return spent, last.slot_seconds - first.slot_seconds
+
+    def _at(self, t: Seconds) -> Sample:
+        found = self.samples[0]
+        for sample in self.samples:
+            if sample.t > t + 1e-9:
+                break
+            found = sample
+        return found
+
+
+def time_of(sim: SimPod, now: Seconds) -> GpuTime:
+    """Where a pod's time went since it appeared, over restarts. Its engine has lived up to `now`."""
+    if not sim.alive:
+        return sim.past.plus(GpuTime(down=now - sim.down_since))
+    return sim.past.plus(spent(sim.engine.stats(now).time))
+
+
+def spent(time: TimeSpent) -> GpuTime:
+    """The pod model's own account."""
+    return GpuTime(**msgspec.structs.asdict(time))
+
+
+class Slots:
+    """Which adapter is in which slot: an adapter keeps its row of the drawing as long as it is seen."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._names: dict[AdapterName, int] = {}
+        self._rows: list[dict[int, tuple[AdapterName, Seconds]]] = [{} for _ in world.pods]
+        self._held: list[Held] = []
+        self._most = max((sim.pod.limits.max_loras for sim in world.pods.values()), default=0)
+
+    def look(self, now: Seconds) -> None:
+        """Note who is there now."""
+        for index, sim in enumerate(self._world.pods.values()):
+            there = dict.fromkeys(sim.engine.stats(now).on_gpu if sim.alive else ())
+            rows = self._rows[index]
+            for slot, (name, since) in [*rows.items()]:
+                if name in there:
+                    del there[name]
+                else:
+                    self._close(index, slot, name, since, now)
+                    del rows[slot]
+            free = (slot for slot in range(self._most + len(there)) if slot not in rows)
+            for name in there:
+                rows[next(free)] = (name, now)
+
+    def _close(self, pod: int, slot: int, name: AdapterName, since: Seconds, now: Seconds) -> None:
+        number = self._names.setdefault(name, len(self._names))
+        self._held.append(Held(pod, slot, since, now, number))
+
+    def timeline(self, end: Seconds, *, every: Seconds) -> Timeline:
+        """Everything seen; what is still there ends at `end`."""
+        for pod, rows in enumerate(self._rows):
+            for slot, (name, since) in rows.items():
+                self._close(pod, slot, name, since, end)
+        return Timeline(
+            every=every,
+            slots=self._most,
+            pods=tuple(self._world.pods),
+            adapters=tuple(self._names),
+            held=tuple(sorted(self._held, key=lambda each: (each.pod, each.slot, each.start))),
+        )

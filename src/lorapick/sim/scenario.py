@@ -1,0 +1,131 @@
+"""A scenario as a value: a fleet, adapters, traffic, what changes when, and what the article says of it.
+
+In: numbers and names. Out: frozen values. Times are seconds since the run's begin unless said otherwise.
+Not here: reading a file (see `sim.scenario_text`), making a world of it (see `sim.build`).
+"""
+
+import msgspec
+
+from lorapick.model.adapters import PinSpec
+from lorapick.model.pods import PodLimits
+from lorapick.model.settings import Settings
+from lorapick.model.units import AdapterName, Bytes, PodName, Seconds
+from lorapick.pod.values import SwapMode
+from lorapick.sim.workload.popularity import EqualShares, Popularity
+from lorapick.sim.workload.spec import Workload
+
+
+class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal pods."""
+
+    pods: int
+    limits: PodLimits
+    mode: SwapMode = SwapMode.DRAIN
+    hardware: str = "h100-llama8b"
+    """Name of a preset of `sim.hardware`."""
+    memory: str = "slots"
+    """How adapters and KV share memory: `slots` (a fixed reservation) or `unified` (one paged pool, S-LoRA)."""
+    prefix_caching: bool = True
+    reports_loaded: bool = False
+    """Whether pods say what they hold (`vllm:lora_adapter_loaded`); vLLM 0.32 does not."""
+
+    def names(self) -> tuple[PodName, ...]:
+        """Names of the pods, in order."""
+        width = max(2, len(str(self.pods)))
+        return tuple(f"pod-{number:0{width}d}" for number in range(1, self.pods + 1))
+
+
+class AdapterPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The adapters that every pod has on its disk. Variants that a split makes are added to them."""
+
+    names: tuple[AdapterName, ...]
+    """Most popular first."""
+    rank: int = 16
+    size: Bytes | None = None
+    """None: the hardware's adapter at this rank."""
+    popularity: Popularity = EqualShares()
+
+
+class Restart(msgspec.Struct, frozen=True, kw_only=True, tag="restart"):
+    """A pod's process dies and is back, empty, after `down` seconds."""
+
+    at: Seconds
+    pod: PodName
+    down: Seconds
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True, tag="pin"):
+    """An operator pins adapters; the picker does what it does live."""
+
+    at: Seconds
+    adapters: tuple[AdapterName, ...]
+    pin: PinSpec
+
+
+class Unpin(msgspec.Struct, frozen=True, kw_only=True, tag="unpin"):
+    """An operator no longer insists."""
+
+    at: Seconds
+    adapters: tuple[AdapterName, ...]
+
+
+FleetChange = Restart | Pin | Unpin
+"""What happens to pods and pins. What happens to traffic is part of the workload."""
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Which stretch of the day is simulated."""
+
+    begin: Seconds = 0.0
+    """Seconds after midnight at t = 0."""
+    length: Seconds
+    seed: int = 1
+    warm_up: Seconds = 0.0
+    """What arrives before is served, and counted nowhere."""
+    window: Seconds
+    """Length of one point of the time series."""
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch that is reported by itself."""
+
+    name: str
+    start: Seconds
+    end: Seconds
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of the article, to stand beside ours. Never a target."""
+
+    metric: str
+    """Name of a metric of `sim.metrics`."""
+    article: float | str
+    """A number in the metric's unit, or its words ("under 10 %")."""
+    period: str | None = None
+    """None: the whole run."""
+    policy: str | None = None
+    """None: any."""
+    note: str = ""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a run needs but the policy and the seed."""
+
+    name: str
+    title: str
+    source: str
+    assumes: tuple[str, ...]
+    """Assumptions, and which of contradictory numbers were kept."""
+    fleet: FleetPlan
+    adapters: AdapterPlan
+    workload: Workload
+    settings: Settings
+    """The picker's own configuration; its policy is the scenario's default."""
+    changes: tuple[FleetChange, ...] = ()
+    run: RunPlan
+    periods: tuple[Period, ...] = ()
+    expect: tuple[Expected, ...] = ()
+    policies: tuple[str, ...] = ()
+    """What `--compare` compares; never empty after parsing."""
+    latency_limit: Seconds | None = None
+    """P95 that defines capacity; None: the scenario does not ask for it."""

@@ -1,0 +1,362 @@
+"""A scenario file's text as a `Scenario`.
+
+In: YAML text, its name for messages, the policies that exist. Out: the scenario; or `ConfigError` with every problem,
+each with line, field, value and what would be right. Not here: reading files (see `plan.scenario_files`), arrivals (see
+`sim.traffic_text`).
+"""
+
+import contextlib
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from lorapick.model.adapters import Adapter
+from lorapick.model.pods import PodLimits
+from lorapick.model.settings import Settings
+from lorapick.model.units import AdapterName, Seconds
+from lorapick.pod.values import SwapMode
+from lorapick.sim.hardware import PRESETS
+from lorapick.sim.metrics import METRICS
+from lorapick.sim.phases_text import changed, phase
+from lorapick.sim.scenario import (
+    AdapterPlan,
+    Expected,
+    FleetChange,
+    FleetPlan,
+    Period,
+    RunPlan,
+    Scenario,
+)
+from lorapick.sim.scenario_readers import clock, made, moment, popularity, raw
+from lorapick.sim.traffic_text import When, flows
+from lorapick.sim.workload.spec import Flow, Workload
+from lorapick.sim.workload.stream import adapter_names
+from lorapick.wire.config import sections
+from lorapick.wire.config.document import At, Refused, Report, parse_document
+from lorapick.wire.config.pods import LIMITS
+from lorapick.wire.config.readers import (
+    Reader,
+    adapter_name,
+    boolean,
+    choice,
+    duration,
+    fields,
+    integer,
+    list_of,
+    record,
+    size,
+    text,
+    word,
+)
+
+DAY: Seconds = 86_400.0
+POINTS = 480
+"""Most points of a time series."""
+_STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
+_DEFAULT_POLICIES = ("round-robin", "weighted")
+_KEYS = (
+    "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "phases", "run", "periods", "expect",
+    "policy", "policies", "settings", "latency_limit",
+)  # fmt: skip
+
+
+def parse_scenario(content: bytes | str, *, file: str, policies: Collection[str]) -> Scenario:
+    """Read and check a scenario.
+
+    Args:
+        content: the YAML text.
+        file: what messages call it.
+        policies: names that policies may have.
+
+    Raises:
+        ConfigError: every problem of the file.
+    """
+    report = Report(file)
+    root = parse_document(content, report)
+    found: Scenario | None = None
+    with contextlib.suppress(Refused):
+        found = _scenario(root, policies)
+    report.raise_if_any()
+    assert found is not None, f"{file}: refused without a problem"
+    return found
+
+
+def _scenario(root: At, policies: Collection[str]) -> Scenario:
+    plain = fields(
+        root,
+        {
+            "name": word,
+            "title": text,
+            "source": text,
+            "assumes": list_of(text, least=1),
+            "fleet": _fleet,
+            "adapters": _adapters,
+            "run": _run,
+            "policy": choice(*policies),
+            "policies": list_of(choice(*policies), least=1, unique=""),
+            "settings": fields_of_settings(policies),
+            "latency_limit": duration(least=1e-3),
+        },
+        required=("name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
+        also=_KEYS,
+    )
+    if not {"fleet", "adapters", "run"} <= plain.keys():
+        raise Refused
+    fleet, adapters, (run, periods_begin) = plain["fleet"], plain["adapters"], plain["run"]
+    when = When(begin=periods_begin, length=run.length)
+    later = fields(
+        root,
+        {
+            "arrivals": lambda at: flows(at, adapters, when),
+            "phases": list_of(phase(adapters, fleet, when)),
+            "periods": list_of(_period(when), unique="name"),
+            "expect": lambda at: _expect(at, policies),
+        },
+        also=_KEYS,
+    )
+    if root.report.problems:
+        raise Refused
+    return _put_together(root, plain, later, run)
+
+
+def _put_together(root: At, plain: dict[str, Any], later: dict[str, Any], run: RunPlan) -> Scenario:
+    fleet, adapters = plain["fleet"], plain["adapters"]
+    changes: list[FleetChange] = []
+    found: tuple[Flow, ...] = later["arrivals"]
+    for place, (traffic, pods) in zip(root.each("phases"), later.get("phases", ()), strict=True):
+        changes += pods
+        found = made(place, partial(changed, found, traffic))
+    workload = made(
+        root.nearest("arrivals"),
+        lambda: Workload(
+            flows=found, clock=run.begin, until=run.length, block_tokens=PRESETS[fleet.hardware].block_size
+        ),
+    )
+    picker = plain.get("settings", Settings())
+    declared = tuple(Adapter(name=name, rank=adapters.rank, declared=True) for name in _all_names(adapters, workload))
+    policy = plain.get("policy", picker.picking.policy)
+    settings = msgspec.structs.replace(
+        picker,
+        adapters=declared,
+        defaults=fleet.limits,
+        picking=msgspec.structs.replace(picker.picking, policy=policy),
+    )
+    periods = later.get("periods", ())
+    expect = later.get("expect", ())
+    _check_expect(root, expect, periods)
+    return Scenario(
+        name=plain["name"],
+        title=plain["title"],
+        source=plain["source"],
+        assumes=plain["assumes"],
+        fleet=fleet,
+        adapters=adapters,
+        workload=workload,
+        settings=settings,
+        changes=tuple(sorted(changes, key=lambda each: each.at)),
+        run=run,
+        periods=periods,
+        expect=expect,
+        policies=plain.get("policies", tuple(dict.fromkeys((*_DEFAULT_POLICIES, policy)))),
+        latency_limit=plain.get("latency_limit"),
+    )
+
+
+def _all_names(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]:
+    return tuple(dict.fromkeys((*plan.names, *adapter_names(workload))))
+
+
+# -- fleet, adapters, run
+
+
+def _build_fleet(
+    *, pods: int, slots: int, cpu_slots: int | None = None, mode: str = SwapMode.DRAIN.value, **values: Any
+) -> FleetPlan:
+    limits = {name: values.pop(name) for name in LIMITS if name in values}
+    return FleetPlan(
+        pods=pods,
+        mode=SwapMode(mode),
+        limits=PodLimits(max_loras=slots, max_cpu_loras=max(slots, cpu_slots or slots), **limits),
+        **values,
+    )
+
+
+def _check_fleet(at: At, fleet: FleetPlan) -> None:
+    place = at.find("cpu_slots")
+    if place is not None and int(place.node.value) < fleet.limits.max_loras:
+        place.note(
+            f"must be at least slots, which is {fleet.limits.max_loras}",
+            hint="the engine's host level holds the adapters on the GPU too",
+        )
+
+
+_fleet: Reader[FleetPlan] = record(
+    _build_fleet,
+    {
+        "pods": integer(least=1, most=4096),
+        "slots": LIMITS["max_loras"],
+        "cpu_slots": LIMITS["max_cpu_loras"],
+        "mode": choice(*(mode.value for mode in SwapMode)),
+        "hardware": choice(*PRESETS),
+        "memory": choice("slots", "unified"),
+        "max_lora_rank": LIMITS["max_lora_rank"],
+        "max_num_seqs": LIMITS["max_num_seqs"],
+        "max_queue": LIMITS["max_queue"],
+        "prefix_caching": boolean,
+        "reports_loaded": boolean,
+    },
+    required=("pods", "slots"),
+    check=_check_fleet,
+)
+
+
+def _build_adapters(
+    *, count: int | None = None, names: tuple[AdapterName, ...] = (), name: str = "adapter-{n}", **values: Any
+) -> AdapterPlan:
+    made_up = count is not None
+    width = len(str(count)) if count is not None else 0
+    numbered = [name.replace("{n}", f"{number:0{width}d}") for number in range(1, (count or 0) + 1)]
+    return AdapterPlan(names=tuple(numbered) if made_up else names, **values)
+
+
+def _adapters(at: At) -> AdapterPlan:
+    if (at.find("count") is None) == (at.find("names") is None):
+        at.refuse("must have either count or names", value="")
+    place = at.find("name")
+    if place is not None and "{n}" not in raw(place):
+        place.refuse("must contain {n}, which stands for the adapter's number")
+    return record(
+        _build_adapters,
+        {
+            "count": integer(least=1, most=1_000_000),
+            "names": list_of(adapter_name, least=1, unique=""),
+            "name": adapter_name,
+            "rank": integer(least=1, most=4096),
+            "size": size(),
+            "popularity": popularity,
+        },
+    )(at)
+
+
+def _run(at: At) -> tuple[RunPlan, Seconds]:
+    """The run, and the time of day at which it begins."""
+    values = fields(
+        at,
+        {
+            "from": clock,
+            "to": clock,
+            "for": duration(least=1.0, most=30 * DAY),
+            "seed": integer(least=0),
+            "warm_up": duration(),
+            "window": duration(least=0.1),
+        },
+    )
+    if ("to" in values) == ("for" in values):
+        at.refuse("must have either to (a time of day) or for (a duration)", value="")
+    begin = values.pop("from", 0.0)
+    stretch: Seconds = values.pop("for") if "for" in values else values.pop("to") - begin
+    if stretch <= 0:
+        at.refuse("must end after it begins", value="")
+    warm_up = values.get("warm_up", 0.0)
+    if warm_up >= stretch:
+        at.nearest("warm_up").refuse(f"must be shorter than the run, which lasts {stretch:g}s")
+    values.setdefault("window", next(step for step in _STEPS if stretch / step <= POINTS))
+    return RunPlan(begin=begin, length=stretch, **values), begin
+
+
+# -- periods and what the article says
+
+
+def _period(when: When) -> Reader[Period]:
+    read_moment = moment(begin=when.begin, length=when.length)
+
+    def read(at: At) -> Period:
+        values = fields(at, {"name": word, "from": read_moment, "to": read_moment}, required=("name", "from", "to"))
+        if len(values) < 3:
+            raise Refused
+        if values["to"] <= values["from"]:
+            at.nearest("to").refuse("must be after from")
+        return Period(name=values["name"], start=values["from"], end=values["to"])
+
+    return read
+
+
+def _expect(at: At, policies: Collection[str]) -> tuple[Expected, ...]:
+    found: list[Expected] = []
+    for item in at.items():
+        values = fields(
+            item,
+            {"metric": choice(*METRICS), "policy": choice(*policies), "note": text, "article": lambda node: node},
+            required=("metric", "article"),
+        )
+        if not {"metric", "article"} <= values.keys():
+            raise Refused
+        place: At = values.pop("article")
+        if place.is_scalar:
+            found.append(Expected(article=_figure(place), **values))
+            continue
+        for name, entry in place.entries().items():
+            found.append(Expected(article=_figure(entry.value), period=name, **values))
+    return tuple(found)
+
+
+def _figure(at: At) -> float | str:
+    """A number, or the article's words."""
+    value = raw(at)
+    try:
+        return float(value) if not at.tag.endswith(":str") else text(at)
+    except ValueError:
+        at.refuse("must be a number or words")
+
+
+def _check_expect(root: At, expect: tuple[Expected, ...], periods: tuple[Period, ...]) -> None:
+    known = [period.name for period in periods]
+    for each in expect:
+        if each.period is not None and each.period not in known:
+            root.nearest("expect").refuse(
+                f'"{each.period}" is no period', hint=f"periods are {', '.join(known) or 'none'}", value=""
+            )
+
+
+# -- the picker's configuration
+
+
+def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
+    """Those sections of `lorapick.yaml` that decide something."""
+    read: Callable[[At], Settings] = record(
+        Settings,
+        {
+            "picking": sections.picking(policies),
+            "load_times": sections.load_times,
+            "retention": sections.retention,
+            "pressure": sections.pressure,
+            "admission": sections.admission,
+            "slo": sections.slo,
+            "budgets": sections.budgets,
+            "scrape": sections.scrape,
+        },
+    )
+    return read
+
+
+def shortened(scenario: Scenario, length: Seconds) -> Scenario:
+    """The scenario's first `length` seconds; periods and changes beyond are left out.
+
+    Raises:
+        ValueError: nothing but the warm-up would be left, or it is longer than the scenario.
+    """
+    run = scenario.run
+    if not run.warm_up < length <= run.length:
+        raise ValueError(f"must be more than the warm-up of {run.warm_up:g}s and at most {run.length:g}s")
+    kept = tuple(each for each in scenario.periods if each.end <= length)
+    names = [None, *(each.name for each in kept)]
+    return msgspec.structs.replace(
+        scenario,
+        run=msgspec.structs.replace(run, length=length),
+        workload=msgspec.structs.replace(scenario.workload, until=length),
+        changes=tuple(each for each in scenario.changes if each.at <= length),
+        periods=kept,
+        expect=tuple(each for each in scenario.expect if each.period in names),
+    )
