@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from lorapick.cli.config import register
+from lorapick.core.picking.policies import POLICIES
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -41,8 +42,9 @@ def test_every_problem_is_a_line_on_standard_error_and_the_code_is_2(folder: Pat
     path.write_text("picking: {policy: best}\nsed: 1\n")
     code, out, err = run("check", str(path))
     assert (code, out) == (2, "")
+    names = ", ".join(f'"{name}"' for name in [*POLICIES][:-1])
     assert err.splitlines() == [
-        f'{path}:1:19: picking.policy: must be "weighted" or "round-robin" (found "best")',
+        f'{path}:1:19: picking.policy: must be {names} or "{[*POLICIES][-1]}" (found "best")',
         f'{path}:2:1: sed: unknown key (found "sed"); did you mean "seed"?',
     ]
 

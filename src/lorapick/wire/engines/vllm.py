@@ -25,6 +25,7 @@ _KV = "vllm:kv_cache_usage_perc"
 _KV_BEFORE_0_10 = "vllm:gpu_cache_usage_perc"
 _PREEMPTIONS = "vllm:num_preemptions_total"
 _IN_FLIGHT = "vllm:lora_requests_info"
+_IN_FLIGHT_LABELS = ("running_lora_adapters", "waiting_lora_adapters")
 _CACHE = "vllm:cache_config_info"
 _LOADED = "vllm:lora_adapter_loaded"
 _SLOTS = "vllm:max_gpu_lora_adapters"
@@ -43,6 +44,8 @@ def parse(page: bytes) -> PodReport:
     if not read.samples(_KV):
         read.also([_KV_BEFORE_0_10])
     newest = _newest(read.samples(_IN_FLIGHT))
+    running, waiting = (_names(newest, label) for label in _IN_FLIGHT_LABELS)
+    apart = running != waiting
     gpu, memory = read.emulated()
     return PodReport(
         waiting=read.count(_WAITING, _BY_REASON),
@@ -53,7 +56,9 @@ def parse(page: bytes) -> PodReport:
         gpu_source=GpuSource.UNKNOWN if gpu is None else GpuSource.POD,
         memory_pressure=memory,
         preemptions=read.count(_PREEMPTIONS),
-        in_flight_adapters=_names(newest),
+        in_flight_adapters=_names(newest, *_IN_FLIGHT_LABELS) if apart else running,
+        running_adapters=running if apart else None,
+        waiting_adapters=waiting if apart else None,
         loaded=_loaded(read),
         max_loras=_slots(read, newest),
         block_size=read.label_number(_CACHE, "block_size", total=False),
@@ -69,14 +74,14 @@ def _newest(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.value == latest]
 
 
-def _names(newest: Sequence[Sample]) -> tuple[AdapterName, ...] | None:
-    """Adapters in flight; None: no series yet."""
+def _names(newest: Sequence[Sample], *under: str) -> tuple[AdapterName, ...] | None:
+    """Adapters in flight, those named under some labels; None: no series yet."""
     if not newest:
         return None
     names: dict[AdapterName, None] = {}
     for sample in newest:
         labels = sample.labels()
-        for label in ("running_lora_adapters", "waiting_lora_adapters"):
+        for label in under:
             # Some emulators put a space after the comma.
             names.update(dict.fromkeys(name.strip() for name in labels.get(label, "").split(",")))
     names.pop("", None)

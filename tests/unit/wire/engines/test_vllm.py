@@ -44,7 +44,14 @@ def test_only_the_newest_series_of_activity_counts_and_both_labels_are_one_list(
         'vllm:lora_requests_info{max_lora="2",running_lora_adapters="",waiting_lora_adapters=""} 1.6e9',
     )
     assert report.in_flight_adapters == ("c", "d")
+    assert (report.running_adapters, report.waiting_adapters) == (("c",), ("c", "d"))
     assert report.max_loras == 2
+
+
+def test_labels_that_name_the_same_are_not_told_apart() -> None:
+    report = read('vllm:lora_requests_info{max_lora="2",running_lora_adapters="a",waiting_lora_adapters="a"} 7')
+    assert report.in_flight_adapters == ("a",)
+    assert (report.running_adapters, report.waiting_adapters) == (None, None)
 
 
 def test_series_of_the_same_instant_are_one_answer() -> None:
