@@ -19,6 +19,10 @@ from lorapick.sim.workload.checks import MOST_TOKENS, require, require_length, r
 from lorapick.wire.traces.rows import TraceRow
 
 
+_LEAST = 2.0**-54
+"""Stands for 0, which has no quantile; the next number that a draw can be is twice it."""
+
+
 class FixedLength(msgspec.Struct, frozen=True, tag="fixed"):
     """Always `tokens`."""
 
@@ -128,7 +132,8 @@ def quantiles(law: Length, shares: FloatArray) -> IntArray:
             return _lognormal(law, shares)
         case TableLength(points):
             lengths, cumulative = np.array([(0, 0.0), *points]).T
-            found: FloatArray = np.interp(shares, cumulative, lengths)
+            # Shares too small for a draw to tell from 0 would make slopes that are no numbers.
+            found: FloatArray = np.interp(shares, np.where(cumulative < _LEAST, 0.0, cumulative), lengths)
             return np.maximum(np.ceil(found), 1).astype(np.int64)
         case _:
             assert_never(law)
@@ -137,8 +142,7 @@ def quantiles(law: Length, shares: FloatArray) -> IntArray:
 def _lognormal(law: LogNormalLength, shares: FloatArray) -> IntArray:
     sigma = math.sqrt(math.log1p(law.cv**2))
     normal = NormalDist(math.log(law.mean) - sigma**2 / 2, sigma)
-    # Zero has no quantile; the next number that a draw can be is 2^-53.
-    logs = [normal.inv_cdf(max(share, 2**-54)) for share in shares.tolist()]
+    logs = [normal.inv_cdf(max(share, _LEAST)) for share in shares.tolist()]
     return np.clip(np.rint(np.exp(logs)), law.low, law.high).astype(np.int64)
 
 

@@ -81,7 +81,8 @@ def shares(law: Popularity, count: int) -> FloatArray:
         case Zipf(s):
             weights = np.arange(1, count + 1, dtype=np.float64) ** -s
         case TopShare(top, share):
-            weights = np.full(count, share / top)
+            # A top of all has everything, whatever its share is said to be.
+            weights = np.full(count, share / top if top < count else 1.0)
             weights[top:] = (1 - share) / max(count - top, 1)
         case Weights(values):
             weights = np.array(values, dtype=np.float64) / max(values)
