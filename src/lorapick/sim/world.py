@@ -13,7 +13,7 @@ import msgspec
 
 from lorapick.core.fleet import Fleet
 from lorapick.model import events as said
-from lorapick.model.effects import Dispatch, Effect, Hold, Load, Reject, Unload
+from lorapick.model.effects import Dispatch, Effect, Load, Reject, Unload
 from lorapick.model.events import Event
 from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
@@ -23,7 +23,6 @@ from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
     AdapterSpec,
-    FirstToken,
     PodConfig,
     PodEvent,
     PodRequest,
@@ -36,6 +35,7 @@ from lorapick.sim.arrivals import Arrival
 from lorapick.sim.kernel import Kernel, Priority
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.scrapes import Scrape
+from lorapick.sim.workload.follow import Followers
 
 
 class Observer(Protocol):
@@ -46,7 +46,7 @@ class Observer(Protocol):
         ...
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
-        """The core took an event and gave effects."""
+        """The core took an event and gave these effects; not told of events without any."""
         ...
 
     def happened(self, pod: PodName, event: PodEvent) -> None:
@@ -99,14 +99,18 @@ class World:
         observer: Observer,
         seed: int,
         draws: Callable[[PodName], Callable[[], float]] | None = None,
+        followers: Followers | None = None,
         reports_loaded: bool = False,
     ) -> None:
         """Make everything; nothing happens before `run`.
 
-        `draws` gives each pod its numbers for load failures; `reports_loaded`: whether pods say what they hold.
+        `draws` gives each pod its numbers for load failures; `followers` are the requests that follow an answer;
+        `reports_loaded`: whether pods say what they hold.
         """
         self.check_every: int | None = None
         """Check the core's and the pods' invariants after every so many events of the core; None: never."""
+        self.heard: Callable[[Event, Sequence[Effect]], None] | None = None
+        """Told of every event with its effects, those without any too: for event logs."""
         self._reports_loaded = reports_loaded
         self.kernel = Kernel()
         self.settings = settings
@@ -119,9 +123,24 @@ class World:
         self._tick_at: Seconds | None = None
         self._arrivals: Iterator[Arrival] = iter(())
         self._exhausted = True
-        self._outputs: dict[RequestId, Arrival] = {}
+        self._open: dict[RequestId, Arrival] = {}
         """Arrivals in flight: their sizes are needed at dispatch."""
-        self._actions: dict[type[Effect], Callable[[Effect], None]] = {}
+        self._followers = followers
+        self._coming = 0
+        """Followers that are scheduled and have not arrived."""
+        self._actions: dict[type[Effect], Callable[[Any], None]] = {
+            Dispatch: self._dispatch,
+            Reject: self._reject,
+            Load: self._load,
+            Unload: self._unload,
+        }
+        """Holds need none: `_arm` wakes the core in time. Notes and alerts are the observer's."""
+        self._reactions: dict[type[PodEvent], Callable[[SimPod, Any], None]] = {
+            RequestFinished: self._finished,
+            RequestFailed: self._failed,
+            SwapEnded: self._loaded,
+            SwapFailed: self._not_loaded,
+        }
         self.pods: dict[PodName, SimPod] = {}
         for pod, config in pods:
             self.add_pod(pod, config)
@@ -143,10 +162,13 @@ class World:
             for sim in self.pods.values():
                 self.advance(sim)
             return
-        while (not self._exhausted or self._outputs) and self.kernel.step():
+        while self._under_way() and self.kernel.step():
             pass
-        if self._outputs:
+        if self._open:
             raise Deadlock(self._story())
+
+    def _under_way(self) -> bool:
+        return not self._exhausted or bool(self._open) or self._coming > 0
 
     def add_pod(self, pod: Pod, config: PodConfig) -> None:
         """A pod appears, with nothing loaded."""
@@ -171,7 +193,7 @@ class World:
         lost = sim.engine.restart(now)
         self.observer.restarted(name, now)
         for request_id in lost:
-            self._end(request_id, Outcome.FAILED, 502)
+            self._broken(request_id, 502)
         self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         self.kernel.at(now + down, Priority.CHANGE, self._back, sim)
 
@@ -190,10 +212,19 @@ class World:
         self._next_event = number = self._next_event + 1
         event = kind(t=now, id=number, **fields)
         effects = self.fleet.apply(event, now)
-        self.observer.applied(event, effects)
-        for effect in effects:
-            self._perform(effect)
-        self._arm()
+        if self.heard is not None:
+            self.heard(event, effects)
+        if effects:
+            self.observer.applied(event, effects)
+            actions = self._actions
+            for effect in effects:
+                act = actions.get(type(effect))
+                if act is not None:
+                    act(effect)
+        due = self.fleet.next_wakeup()
+        if due is not None and (self._tick_at is None or due < self._tick_at):
+            self._tick_at = max(due, now)
+            self.kernel.at(self._tick_at, Priority.TICK, self._tick)
         if self.check_every is not None and number % self.check_every == 0:
             self._check()
 
@@ -213,7 +244,16 @@ class World:
             self.kernel.at(max(arrival.t, self.kernel.now), Priority.ARRIVAL, self._arrive, arrival)
 
     def _arrive(self, arrival: Arrival) -> None:
-        self._outputs[arrival.id] = arrival
+        self._enter(arrival)
+        # Only now: a stream that is longer than memory is never held.
+        self._take_next()
+
+    def _follow(self, arrival: Arrival) -> None:
+        self._coming -= 1
+        self._enter(arrival)
+
+    def _enter(self, arrival: Arrival) -> None:
+        self._open[arrival.id] = arrival
         self.observer.arrived(arrival)
         request = Request(
             id=arrival.id,
@@ -227,40 +267,31 @@ class World:
             tenant=arrival.tenant,
         )
         self.apply(said.RequestArrived, request=request)
-        # Only now: a stream that is longer than memory is never held.
-        self._take_next()
 
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Dispatch():
-                self._dispatch(effect)
-            case Reject():
-                del self._outputs[effect.request_id]
-                self.observer.ended(effect.request_id, Outcome.REJECTED, self.kernel.now)
-            case Load():
-                self._load(effect)
-            case Unload():
-                self._unload(effect)
-            case Hold():
-                pass  # `_arm` wakes the core in time
-            case _:
-                pass  # notes and alerts are the observer's
+    def _reject(self, effect: Reject) -> None:
+        del self._open[effect.request_id]
+        self.observer.ended(effect.request_id, Outcome.REJECTED, self.kernel.now)
 
     def _dispatch(self, effect: Dispatch) -> None:
-        for target in (effect.target, *effect.fallbacks):
-            sim = self.pods.get(target.pod)
-            if sim is not None and sim.alive:
-                break
-        else:
-            self._end(effect.request_id, Outcome.FAILED, 503)
-            return
-        if target is not effect.target:
-            name = target.pod
-            self.apply(said.RequestDispatched, request_id=effect.request_id, pod=name)
+        sim = self.pods.get(effect.target.pod)
+        if sim is None or not sim.alive:
+            sim = self._fall_back(effect)
+            if sim is None:
+                return
         self._submit(sim, effect)
 
+    def _fall_back(self, effect: Dispatch) -> SimPod | None:
+        """What Envoy does when a pod refuses the connection; None: nobody took the request, it failed."""
+        for target in effect.fallbacks:
+            sim = self.pods.get(target.pod)
+            if sim is not None and sim.alive:
+                self.apply(said.RequestDispatched, request_id=effect.request_id, pod=target.pod)
+                return sim
+        self._end(effect.request_id, Outcome.FAILED, 503)
+        return None
+
     def _submit(self, sim: SimPod, effect: Dispatch) -> None:
-        arrival = self._outputs[effect.request_id]
+        arrival = self._open[effect.request_id]
         request = PodRequest(
             id=arrival.id,
             adapter=effect.pick.adapter,
@@ -274,15 +305,20 @@ class World:
             self._end(arrival.id, Outcome.FAILED, 404 if isinstance(error, UnknownAdapter) else 400)
         self._rewake(sim)
 
-    def _end(self, request_id: RequestId, outcome: Outcome, status: int | None = None) -> None:
-        del self._outputs[request_id]
-        self.observer.ended(request_id, outcome, self.kernel.now)
+    def _end(self, request_id: RequestId, outcome: Outcome, status: int) -> None:
+        now, arrival = self.kernel.now, self._open.pop(request_id)
+        self.observer.ended(request_id, outcome, now)
         self.apply(said.RequestEnded, request_id=request_id, outcome=outcome, status=status)
+        if self._followers is not None and outcome is Outcome.SERVED:
+            for follower in self._followers.after_end(arrival, now):
+                self._coming += 1
+                self.kernel.at(follower.t, Priority.ARRIVAL, self._follow, follower)
 
     # -- pods
 
     def _rewake(self, sim: SimPod) -> None:
-        due = sim.engine.next_change()
+        # First tokens are not waited for: they change nothing, and are handed out with what comes next.
+        due = sim.engine.next_end()
         if due is not None and (sim.due is None or due < sim.due):
             sim.due = due
             self.kernel.at(due, Priority.POD, self._wake, sim)
@@ -296,26 +332,35 @@ class World:
 
     def advance(self, sim: SimPod) -> None:
         """Let a pod live up to now, and pass on what it did."""
+        happened, reactions, name = self.observer.happened, self._reactions, sim.pod.name
         for event in sim.engine.advance(self.kernel.now):
-            self.observer.happened(sim.pod.name, event)
-            self._tell(sim, event)
+            happened(name, event)
+            react = reactions.get(type(event))
+            if react is not None:
+                react(sim, event)
 
-    def _tell(self, sim: SimPod, event: PodEvent) -> None:
-        match event:
-            case FirstToken(request_id=request_id):
-                self.apply(said.ResponseStarted, request_id=request_id, status=200)
-            case RequestFinished(request_id=request_id):
-                self._end(request_id, Outcome.SERVED, 200)
-            case RequestFailed(request_id=request_id):
-                self._end(request_id, Outcome.FAILED, 500)
-            case SwapEnded(adapter=adapter) if adapter in sim.commanded:
-                del sim.commanded[adapter]
-                self.apply(said.LoadSucceeded, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER)
-            case SwapFailed(adapter=adapter, why=why) if adapter in sim.commanded:
-                del sim.commanded[adapter]
-                self.apply(said.LoadFailed, pod=sim.pod.name, adapter=adapter, by=said.By.CONTROLLER, why=why)
-            case _:
-                pass
+    def _finished(self, sim: SimPod, event: RequestFinished) -> None:
+        del sim
+        self._end(event.request_id, Outcome.SERVED, 200)
+
+    def _failed(self, sim: SimPod, event: RequestFailed) -> None:
+        del sim
+        self._broken(event.request_id, 500)
+
+    def _broken(self, request_id: RequestId, status: int) -> None:
+        # A stream's headers came when the pod took the request. They change nothing but what its failure means, so
+        # nobody is told of them before that.
+        self.apply(said.ResponseStarted, request_id=request_id, status=200)
+        self._end(request_id, Outcome.FAILED, status)
+
+    def _loaded(self, sim: SimPod, event: SwapEnded) -> None:
+        if sim.commanded.pop(event.adapter, event) is None:
+            self.apply(said.LoadSucceeded, pod=sim.pod.name, adapter=event.adapter, by=said.By.CONTROLLER)
+
+    def _not_loaded(self, sim: SimPod, event: SwapFailed) -> None:
+        if sim.commanded.pop(event.adapter, event) is None:
+            fields = {"pod": sim.pod.name, "adapter": event.adapter, "by": said.By.CONTROLLER, "why": event.why}
+            self.apply(said.LoadFailed, **fields)
 
     def _load(self, effect: Load) -> None:
         sim = self.pods[effect.pod]
@@ -342,10 +387,10 @@ class World:
     def _scrape(self, sim: SimPod) -> None:
         if sim.alive:
             self._report(sim)
-        elif not self._exhausted or self._outputs:
+        elif self._under_way():
             name = sim.pod.name
             self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
-        if not self._exhausted or self._outputs:
+        if self._under_way():
             if self._stuck():
                 raise Deadlock(self._story())
             self.kernel.at(self.kernel.now + self.settings.scrape.interval, Priority.SCRAPE, self._scrape, sim)
@@ -355,12 +400,6 @@ class World:
         self.advance(sim)
         report = sim.scrape.report(sim.engine.stats(now), now=now, started=sim.started, registered=self._names)
         self.apply(said.PodReported, pod=sim.pod.name, report=report)
-
-    def _arm(self) -> None:
-        due = self.fleet.next_wakeup()
-        if due is not None and (self._tick_at is None or due < self._tick_at):
-            self._tick_at = max(due, self.kernel.now)
-            self.kernel.at(self._tick_at, Priority.TICK, self._tick)
 
     def _tick(self, _: None) -> None:
         self._tick_at = None
@@ -372,11 +411,12 @@ class World:
         """Whether requests wait for something that nobody has scheduled."""
         return (
             self._exhausted
-            and bool(self._outputs)
+            and not self._coming
+            and bool(self._open)
             and self.fleet.next_wakeup() is None
             and all(sim.alive and sim.engine.next_change() is None for sim in self.pods.values())
         )
 
     def _story(self) -> str:
-        waiting = ", ".join(f"{each.id} ({each.adapter or 'base'})" for each in [*self._outputs.values()][:10])
-        return f"{len(self._outputs)} requests wait and nothing is scheduled that could end them: {waiting}"
+        waiting = ", ".join(f"{each.id} ({each.adapter or 'base'})" for each in [*self._open.values()][:10])
+        return f"{len(self._open)} requests wait and nothing is scheduled that could end them: {waiting}"
