@@ -5,12 +5,17 @@ import pytest
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import Judged, judge, oracle, verdicts, why_nobody
 from lorapick.core.picking.weighted import Weighted
+from lorapick.model.picks import Pick
 from lorapick.model.pods import SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.settings import PickingSettings
 from lorapick.testing.playbook import Playbook
 
 POLICY = Weighted(PickingSettings())
+
+
+def picked(pod, reason=None):
+    return Pick(request_id="r", adapter=None, pod=pod, score=None, tier=None, reason=reason)
 
 
 def test_judge_skips_freed_rows_and_scores_only_who_may_serve():
@@ -41,7 +46,7 @@ def test_the_mildest_reason_is_given():
 def test_without_a_winner_the_decisions_reason_is_each_pods():
     book = Playbook(pods=["a", "b"])
     book.drain("b")
-    rows = verdicts(Query("r", None), book.fleet.state.columns, now=0.0, policy=POLICY, winner=None, reason=Reason.SHED)
+    rows = verdicts(Query("r", None), book.fleet.state.columns, now=0.0, policy=POLICY, pick=picked(None, Reason.SHED))
     assert [(row.pod, row.won, row.reason) for row in rows] == [
         ("a", False, Reason.SHED),
         ("b", False, Reason.DRAINING),
@@ -52,6 +57,6 @@ def test_who_scored_no_worse_than_the_winner_lost_a_tie():
     book = Playbook(pods=["a", "b", "c"])
     for pod, use in {"a": 0.5, "b": 0.1, "c": 0.9}.items():
         book.report(pod, gpu_utilization=use)
-    rows = verdicts(Query("r", None), book.fleet.state.columns, now=0.0, policy=POLICY, winner="a", reason=None)
+    rows = verdicts(Query("r", None), book.fleet.state.columns, now=0.0, policy=POLICY, pick=picked("a"))
     assert {row.pod: row.reason for row in rows} == {"a": None, "b": Reason.LOST_TIE, "c": Reason.OUTSCORED}
     assert rows[0].pod == "a", "the winner comes first although it did not score best"
