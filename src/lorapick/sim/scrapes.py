@@ -11,10 +11,14 @@ from lorapick.pod.values import PodStats, TimeSpent
 class Scrape:
     """Turns the statistics of one pod into reports; remembers the last look, as a GPU's counter does."""
 
-    __slots__ = ("_busy", "_reports_loaded", "_since", "_told")
+    __slots__ = ("_busy", "_reports_loaded", "_since", "_slots", "_told")
 
-    def __init__(self, *, reports_loaded: bool = False) -> None:
-        """`reports_loaded`: whether the engine says what it holds (`vllm:lora_adapter_loaded`)."""
+    def __init__(self, *, slots: int, reports_loaded: bool = False) -> None:
+        """`slots`: the pod's GPU slots; `reports_loaded`: whether its engine says what it holds.
+
+        Slots are a label of the activity series, which a pod has once an adapter was loaded.
+        """
+        self._slots = slots
         self._reports_loaded = reports_loaded
         self._since: Seconds | None = None
         self._busy: Seconds = 0.0
@@ -35,6 +39,7 @@ class Scrape:
             gpu_source=GpuSource.POD,
             preemptions=stats.preemptions,
             in_flight_adapters=stats.in_flight if stats.loads else None,
+            max_loras=self._slots if stats.loads else None,
             loaded=_loaded(stats) if self._reports_loaded else None,
             registered=None if told else registered,
             process_start=started,

@@ -175,12 +175,12 @@ class World:
         now = self.kernel.now
         draw = self._draws(pod.name) if self._draws is not None else None
         engine = PodEngine(config, self._adapters, now=now, draw=draw)
-        self.pods[pod.name] = SimPod(pod, engine, scrape=self._new_scrape(), now=now)
+        self.pods[pod.name] = SimPod(pod, engine, scrape=self._new_scrape(engine), now=now)
         self.apply(said.PodAppeared, pod=pod)
         self._report(self.pods[pod.name])
 
-    def _new_scrape(self) -> Scrape:
-        return Scrape(reports_loaded=self._reports_loaded)
+    def _new_scrape(self, engine: PodEngine) -> Scrape:
+        return Scrape(slots=engine.config.limits.max_loras, reports_loaded=self._reports_loaded)
 
     def restart_pod(self, name: PodName, *, down: Seconds) -> None:
         """A pod's process dies now and is back, empty, after `down` seconds."""
@@ -203,7 +203,7 @@ class World:
         sim.engine.restart(now)  # its clock begins now
         sim.alive = True
         sim.started = now
-        sim.scrape = self._new_scrape()
+        sim.scrape = self._new_scrape(sim.engine)
         self._report(sim)
 
     def apply(self, kind: Callable[..., Event], **fields: Any) -> None:
