@@ -14,12 +14,11 @@ import msgspec
 import typer
 import uvloop
 
-from lorapick.core.picking.policies import POLICIES
+from lorapick.cli.loading import load
 from lorapick.dash.page import static_directory
-from lorapick.live.catalogue import CatalogueError
-from lorapick.live.serve import Addresses, NotYetError, refuse_later_parts, serve, with_catalogue
+from lorapick.live.serve import Addresses, serve
 from lorapick.live.web import BindError
-from lorapick.wire.config import ConfigError, parse_settings
+from lorapick.wire.config import ConfigError
 
 
 def register(app: typer.Typer) -> None:
@@ -36,13 +35,10 @@ def serve_command(
     """Run the picker for an Envoy that runs already."""
     try:
         _logging(log_level)
-        settings = with_catalogue(
-            parse_settings(config.read_bytes(), file=str(config), policies=POLICIES), beside=config.parent
-        )
-        refuse_later_parts(settings)
+        loaded = load(config)
         uvloop.run(
             serve(
-                settings,
+                loaded.settings,
                 beside=config.parent,
                 static=static_directory(),
                 event_log=event_log,
@@ -51,7 +47,7 @@ def serve_command(
         )
     except OSError as error:
         _fail(f"{error.filename or config}: {error.strerror or error}")
-    except (ConfigError, CatalogueError, NotYetError, BindError) as error:
+    except (ConfigError, BindError) as error:
         _fail(str(error))
 
 

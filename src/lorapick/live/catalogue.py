@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from lorapick.model.adapters import Adapter
+from lorapick.model.settings import Settings
 
 LARGEST = 1024 * 1024
 """Bytes of an `adapter_config.json` that is still believed."""
@@ -35,6 +36,19 @@ def read_catalogue(folder: Path) -> tuple[Adapter, ...]:
     if not folder.is_dir():
         raise CatalogueError(f"adapters.catalogue: {folder} is no directory; name one that holds PEFT adapter folders")
     return tuple(_read(file) for file in sorted(folder.glob("*/adapter_config.json")))
+
+
+def with_catalogue(settings: Settings, *, beside: Path) -> Settings:
+    """Add the adapters of the catalogue folder (relative to the configuration file) to those declared by name.
+
+    Raises:
+        CatalogueError: the folder or an adapter in it cannot be read.
+    """
+    if settings.catalogue is None:
+        return settings
+    found = {adapter.name: adapter for adapter in read_catalogue(beside / settings.catalogue)}
+    found.update({adapter.name: adapter for adapter in settings.adapters})
+    return msgspec.structs.replace(settings, adapters=tuple(found.values()))
 
 
 def _read(file: Path) -> Adapter:

@@ -19,7 +19,7 @@ from lorapick.model.events import Event, PodAppeared, PodChanged, PodGone
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.model.units import PodName, Seconds
-from lorapick.wire.config import ConfigError, Problem
+from lorapick.wire.config import ConfigError, unreadable
 from lorapick.wire.podsfile import parse_pods
 
 log = logging.getLogger(__name__)
@@ -131,8 +131,7 @@ class FileDiscovery:
 
     def _unreadable(self, error: OSError) -> ConfigError:
         self._read = None
-        message = f"cannot be read: {error.strerror or error}"
-        return ConfigError([Problem(file=str(self._path), line=1, column=1, field="", value="", message=message)])
+        return unreadable(str(self._path), error)
 
 
 def _appeared(pod: Pod) -> MakeEvent:

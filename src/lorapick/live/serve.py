@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from lorapick.live.admin import serve_admin
-from lorapick.live.catalogue import read_catalogue
 from lorapick.live.discovery import FileDiscovery, PodSet
 from lorapick.live.driver import Driver
 from lorapick.live.eventlog import EventLog
@@ -34,35 +33,6 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     health: str
     metrics: str
     admin: str
-
-
-class NotYetError(Exception):
-    """A setting asks for a part that does not exist yet; the message names both."""
-
-
-def refuse_later_parts(settings: Settings) -> None:
-    """Refuse what would silently do nothing.
-
-    Raises:
-        NotYetError: a setting belongs to a part that is not built.
-    """
-    if settings.mode != "enforce":
-        raise NotYetError(f"mode: {settings.mode!r} is not available yet; use `enforce`")
-    if settings.discovery.kubernetes is not None:
-        raise NotYetError("discovery.kubernetes is not available yet; use discovery.file or discovery.pods")
-
-
-def with_catalogue(settings: Settings, *, beside: Path) -> Settings:
-    """Add the adapters of the catalogue folder (relative to the configuration file) to those declared by name.
-
-    Raises:
-        CatalogueError: the folder or an adapter in it cannot be read.
-    """
-    if settings.catalogue is None:
-        return settings
-    found = {adapter.name: adapter for adapter in read_catalogue(beside / settings.catalogue)}
-    found.update({adapter.name: adapter for adapter in settings.adapters})
-    return msgspec.structs.replace(settings, adapters=tuple(found.values()))
 
 
 async def serve(

@@ -73,21 +73,24 @@ def test_problems_as_json(folder: Path) -> None:
 def test_the_files_that_it_names_are_checked_too(folder: Path) -> None:
     (folder / "pods.yaml").write_text('- {name: a, address: "pod-a:8000"}\n')
     path = folder / "lorapick.yaml"
-    path.write_text("discovery: {file: pods.yaml}\nadapters: {catalogue: nowhere}\nmode: observe\n")
+    path.write_text("discovery: {file: pods.yaml}\nadapters: {catalogue: nowhere}\n")
     code, _, err = run("check", str(path))
     assert code == 2
-    mode, catalogue, pods = err.splitlines()
-    assert "mode: 'observe' is not available yet" in mode
-    assert "nowhere is no directory" in catalogue
+    catalogue, pods = err.splitlines()
+    assert catalogue == (
+        f"{path}: adapters.catalogue: {folder / 'nowhere'} is no directory; name one that holds PEFT adapter folders"
+    )
     assert pods.startswith(f"{folder / 'pods.yaml'}:1:22: [0].address: must be an IP address with a port")
 
 
 def test_files_that_are_not_there(folder: Path) -> None:
     missing = folder / "nope.yaml"
-    assert run("check", str(missing)) == (2, "", f"{missing}:1:1: cannot be read: No such file or directory\n")
+    [problem] = json.loads(run("check", str(missing), "--json")[1])["problems"]
+    assert (problem["line"], problem["column"]) == (None, None)
+    assert run("check", str(missing)) == (2, "", f"{missing}: cannot be read: No such file or directory\n")
     (folder / "pods.yaml").unlink()
     code, _, err = run("check", str(folder / "lorapick.yaml"))
-    assert (code, err) == (2, f"{folder / 'pods.yaml'}:1:1: cannot be read: No such file or directory\n")
+    assert (code, err) == (2, f"{folder / 'pods.yaml'}: cannot be read: No such file or directory\n")
 
 
 def test_pods_in_place_and_pods_of_kubernetes(folder: Path) -> None:
@@ -95,4 +98,5 @@ def test_pods_in_place_and_pods_of_kubernetes(folder: Path) -> None:
     path.write_text('discovery: {pods: [{name: a, address: "10.0.0.1:8000"}]}\n')
     assert ", 1 pod from the configuration, " in run("check", str(path))[1]
     path.write_text("discovery: {kubernetes: {pool: p}}\n")
-    assert "discovery.kubernetes is not available yet" in run("check", str(path))[2]
+    said = f"{path}:1:25: discovery.kubernetes: is not yet available; use file or pods\n"
+    assert run("check", str(path)) == (2, "", said)

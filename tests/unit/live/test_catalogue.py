@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lorapick.live.catalogue import CatalogueError, read_catalogue
+from lorapick.live.catalogue import CatalogueError, read_catalogue, with_catalogue
+from lorapick.model.adapters import Adapter
+from lorapick.model.settings import Settings
 
 
 def _adapter(folder: Path, name: str, config: object) -> Path:
@@ -40,3 +42,13 @@ def test_a_missing_folder_and_a_comma_are_refused(tmp_path: Path) -> None:
     _adapter(tmp_path, "a,b", {"r": 8})
     with pytest.raises(CatalogueError, match="comma"):
         read_catalogue(tmp_path)
+
+
+def test_declarations_by_name_go_before_the_catalogue(tmp_path: Path) -> None:
+    (tmp_path / "peft").mkdir()
+    _adapter(tmp_path / "peft", "legal", {"r": 16})
+    _adapter(tmp_path / "peft", "code", {"r": 64})
+    settings = Settings(catalogue="peft", adapters=(Adapter(name="legal", rank=8, declared=True),))
+    both = with_catalogue(settings, beside=tmp_path)
+    assert [(adapter.name, adapter.rank) for adapter in both.adapters] == [("code", 64), ("legal", 8)]
+    assert with_catalogue(Settings(), beside=tmp_path) == Settings()

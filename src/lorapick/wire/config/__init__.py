@@ -3,7 +3,7 @@
 Use `parse_settings` and `settings_hash`; everything else here is how they do it.
 """
 
-from lorapick.wire.config.problems import ConfigError, Problem
+from lorapick.wire.config.problems import ConfigError, Problem, unreadable
 from lorapick.wire.config.settings import parse_settings, settings_hash
 
-__all__ = ["ConfigError", "Problem", "parse_settings", "settings_hash"]
+__all__ = ["ConfigError", "Problem", "parse_settings", "settings_hash", "unreadable"]

@@ -20,6 +20,7 @@ from lorapick.wire.config.readers import (
     labels,
     list_of,
     no_duplicates,
+    not_yet,
     record,
     text,
     word,
@@ -136,18 +137,16 @@ def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
     return read
 
 
-_kubernetes: Reader[dict[str, str]] = record(
-    lambda **values: values, {"pool": word, "namespace": word}, required=("pool",)
-)
+_WAYS = ("file", "pods")
 
 
 def discovery(found: PodDefaults) -> Reader[DiscoverySettings]:
     """Reader of `discovery:`: exactly one way to find pods."""
-    ways = {"file": text, "kubernetes": _kubernetes, "pods": pods(found)}
+    ways = {"file": text, "kubernetes": not_yet("use file or pods"), "pods": pods(found)}
 
     def check(at: At, _: DiscoverySettings) -> None:
-        given = [way for way in at.entries() if way in ways]
+        given = [way for way in at.entries() if way in _WAYS]
         if len(given) != 1:
-            at.note(f"must have exactly one of {', '.join(ways)}; has {' and '.join(given) or 'none'}", value="")
+            at.note(f"must have exactly one of {', '.join(_WAYS)}; has {' and '.join(given) or 'none'}", value="")
 
     return record(DiscoverySettings, ways, check=check)

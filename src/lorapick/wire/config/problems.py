@@ -10,14 +10,14 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One error. Lines and columns count from 1."""
+    """One error. Lines and columns count from 1; None: the file as a whole, or a place that nobody knows."""
 
     file: str
-    line: int
-    column: int
-    field: str
+    line: int | None = None
+    column: int | None = None
+    field: str = ""
     """Path such as `adapters.list[2].pin.replicas`; empty for the file as a whole."""
-    value: str
+    value: str = ""
     """What stands there, shortened; empty when something is missing."""
     message: str
     hint: str = ""
@@ -27,13 +27,23 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         field = f"{self.field}: " if self.field else ""
         found = f" (found {self.value})" if self.value else ""
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self.file}:{self.line}:{self.column}: {field}{self.message}{found}{hint}"
+        place = "".join(f":{number}" for number in (self.line, self.column) if number is not None)
+        return f"{self.file}{place}: {field}{self.message}{found}{hint}"
 
 
 class ConfigError(ValueError):
-    """A file with problems: all of them, in the order of the file."""
+    """Files with problems: all of them, in the order of each file; those without a place come first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         """Keep the problems; there is at least one."""
-        self.problems = tuple(sorted(problems, key=lambda problem: (problem.file, problem.line, problem.column)))
+        self.problems = tuple(sorted(problems, key=_order))
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def _order(problem: Problem) -> tuple[str, int, int]:
+    return problem.file, problem.line or 0, problem.column or 0
+
+
+def unreadable(file: str, error: OSError) -> ConfigError:
+    """The error of a file that cannot be opened."""
+    return ConfigError([Problem(file=file, message=f"cannot be read: {error.strerror or error}")])

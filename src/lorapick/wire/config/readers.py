@@ -72,6 +72,15 @@ def choice(*known: str) -> Reader[str]:
     return read
 
 
+def not_yet(hint: str) -> Reader[Any]:
+    """Reader of a key of a part that does not exist yet: refuses it by name."""
+
+    def read(at: At) -> Any:
+        at.refuse("is not yet available", hint=hint, value="")
+
+    return read
+
+
 def boolean(at: At) -> bool:
     """`true` or `false`; YAML 1.1's yes, no, on and off are refused because they surprise."""
     value = str(at.node.value).lower() if at.tag == _BOOL else ""

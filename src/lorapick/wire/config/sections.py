@@ -6,7 +6,6 @@ Not here: adapters and pods (see `intent`, `pods`).
 
 import ipaddress
 from collections.abc import Collection
-from typing import Any
 
 from lorapick.model.settings import (
     AdmissionSettings,
@@ -30,6 +29,7 @@ from lorapick.wire.config.readers import (
     duration,
     integer,
     list_of,
+    not_yet,
     number,
     record,
     share,
@@ -49,10 +49,6 @@ def _check_weights(at: At, weights: Weights) -> None:
         at.note("all weights are 0, so all pods would score alike; give at least one a weight", value="")
 
 
-def _later(at: At) -> Any:
-    at.refuse("is not yet available", hint="use policy and weights", value="")
-
-
 def picking(policies: Collection[str]) -> Reader[PickingSettings]:
     """Reader of `picking:`, given the names of the policies that exist."""
     affinity = number(least=0.0, most=1e6, what="an affinity")
@@ -68,7 +64,7 @@ def picking(policies: Collection[str]) -> Reader[PickingSettings]:
             "affinity": record(Affinity, dict.fromkeys(Affinity.__struct_fields__, affinity)),
             "fallbacks": integer(least=0, most=16),
             "prefix_blocks_per_pod": integer(least=1),
-            "endpoint_picker_config": _later,
+            "endpoint_picker_config": not_yet("use policy and weights"),
         },
     )
 
@@ -212,13 +208,15 @@ server: Reader[ServerSettings] = record(
 _percent: Reader[int] = record(
     lambda *, percent: percent, {"percent": integer(least=1, most=100)}, required=("percent",)
 )
-_mode_word = choice("enforce", "observe")
+_mode_word = choice("enforce")
+_mode_later = not_yet("write mode: enforce")
 
 
 def mode(at: At) -> str:
-    """`enforce`, `observe`, or `{percent: N}` as `percent:N`."""
-    if at.is_scalar:
-        if at.tag.endswith(":str") and at.node.value == "percent":
-            at.refuse("needs a number", hint="write mode: {percent: 10}")
-        return _mode_word(at)
-    return f"percent:{_percent(at)}"
+    """`enforce`; `observe` and `{percent: N}` are known by name, and refused until they do something."""
+    if not at.is_scalar:
+        _percent(at)
+        _mode_later(at)
+    elif at.tag.endswith(":str") and at.node.value in ("observe", "percent"):
+        _mode_later(at)
+    return _mode_word(at)

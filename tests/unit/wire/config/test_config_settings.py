@@ -97,7 +97,7 @@ slo: {ttft_p95: 100ms}
 objectives: [{name: x, priority: -1}, {name: y}]
 budgets: {loads_per_pod_per_minute: 0.5, pods_loading_share: 1, scrape_core_share: 0.05}
 scrape: {interval: 200ms, timeout: 100ms, stale_after: 2s, models_every: 3s}
-mode: {percent: 10}
+mode: enforce
 server: {extproc: "[::1]:9002", body: full_duplex_streamed, observe: bodies, max_body: 1MB, drain_timeout: 5s}
 seed: 7
 """)
@@ -121,7 +121,7 @@ seed: 7
     assert (settings.budgets.loads_per_pod_per_minute, settings.budgets.scrape_core_share) == (0.5, 0.05)
     assert (settings.scrape.interval, settings.scrape.models_every) == (0.2, 3.0)
     assert (settings.mode, settings.server.extproc, settings.server.body) == (
-        "percent:10",
+        "enforce",
         "[::1]:9002",
         "full_duplex_streamed",
     )
@@ -142,24 +142,17 @@ def test_one_mistake_gives_one_message(text: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("discovery", "problem"),
     [
-        ("{}", "l.yaml:1:12: discovery: must have exactly one of file, kubernetes, pods; has none"),
+        ("{}", "l.yaml:1:12: discovery: must have exactly one of file, pods; has none"),
         (
             "{file: a, pods: []}",
-            "l.yaml:1:12: discovery: must have exactly one of file, kubernetes, pods; has file and pods",
+            "l.yaml:1:12: discovery: must have exactly one of file, pods; has file and pods",
         ),
-        ("{kubernetes: {}}", 'l.yaml:1:25: discovery.kubernetes: the key "pool" is missing'),
+        ("{kubernetes: {}}", "l.yaml:1:25: discovery.kubernetes: is not yet available; use file or pods"),
         ("pods.yaml", 'l.yaml:1:12: discovery: must be a mapping (key: value) (found "pods.yaml")'),
     ],
 )
 def test_discovery_has_one_kind(discovery: str, problem: str) -> None:
     assert problems(f"discovery: {discovery}\n") == [problem]
-
-
-def test_kubernetes_discovery_is_read() -> None:
-    assert parse("discovery: {kubernetes: {pool: my-pool, namespace: n}}").discovery.kubernetes == {
-        "pool": "my-pool",
-        "namespace": "n",
-    }
 
 
 @pytest.mark.parametrize("name", RESERVED)

@@ -1,0 +1,64 @@
+"""A configuration with all that it names, read and checked in one go, for every command that takes one.
+
+In: the path of a configuration. Out: `Loaded`; or `ConfigError` with every problem of the configuration, its pods file
+and its catalogue. Not here: what is right (see `wire.config`), and following files that change (see `live.discovery`).
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.live.catalogue import CatalogueError, with_catalogue
+from lorapick.model.pods import Pod
+from lorapick.model.settings import Settings
+from lorapick.wire.config import ConfigError, Problem, parse_settings, unreadable
+from lorapick.wire.podsfile import parse_pods
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A good configuration."""
+
+    path: Path
+    content: bytes
+    settings: Settings
+    """The catalogue's adapters included."""
+    pods: tuple[Pod, ...]
+
+    @property
+    def pods_file(self) -> Path | None:
+        """The file that the pods come from; relative paths start at the configuration. None: it has them itself."""
+        name = self.settings.discovery.file
+        return None if name is None else self.path.parent / name
+
+
+def load(path: Path) -> Loaded:
+    """Read a configuration and what it names.
+
+    Raises:
+        ConfigError: all problems of the configuration; or, when it has none, those of the files that it names.
+    """
+    content = _read(path)
+    settings = parse_settings(content, file=str(path), policies=POLICIES)
+    problems: list[Problem] = []
+    try:
+        settings = with_catalogue(settings, beside=path.parent)
+    except CatalogueError as error:
+        problems.append(Problem(file=str(path), message=str(error)))
+    pods = settings.discovery.pods
+    if settings.discovery.file is not None:
+        pods_file = path.parent / settings.discovery.file
+        try:
+            pods = parse_pods(_read(pods_file), file=str(pods_file), settings=settings)
+        except ConfigError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise ConfigError(problems)
+    return Loaded(path=path, content=content, settings=settings, pods=pods)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise unreadable(str(path), error) from None

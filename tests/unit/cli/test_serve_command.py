@@ -1,0 +1,43 @@
+"""`lorapick serve` refuses what it cannot obey before anything listens, in the words of `config check` and `up`."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lorapick.cli.serve import register
+
+
+def run(path: Path, *more: str) -> tuple[int, str]:
+    """Exit code and standard error."""
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, ["--config", str(path), *more])
+    return result.exit_code, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mode: observe\n", ":1:7: mode: is not yet available; write mode: enforce"),
+        ("discovery: {file: none.yaml}\n", "none.yaml: cannot be read: No such file or directory"),
+        ("adapters: {catalogue: none}\n", ": adapters.catalogue: "),
+        (None, ": cannot be read: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_is_said_with_exit_code_2(tmp_path: Path, text: str | None, said: str) -> None:
+    path = tmp_path / "lorapick.yaml"
+    if text is not None:
+        path.write_text(text)
+    code, err = run(path)
+    assert code == 2
+    assert err.startswith(f"lorapick serve: {tmp_path}") and said in err
+
+
+def test_an_unknown_log_level_is_named_with_the_known_ones(tmp_path: Path) -> None:
+    code, err = run(tmp_path / "lorapick.yaml", "--log-level", "loud")
+    assert (code, err) == (
+        2,
+        "lorapick serve: --log-level: 'loud' is unknown; use one of debug, info, warning, error\n",
+    )
