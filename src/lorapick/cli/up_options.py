@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import yaml
 
+from lorapick.cli.loading import load
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.stack_options import StackOptions
 from lorapick.model.pods import Pod
 from lorapick.model.settings import ServerSettings, Settings
 from lorapick.pod.values import SwapMode
-from lorapick.wire.config import parse_settings
 from lorapick.wire.podsfile import parse_pods
 
 
@@ -35,7 +35,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     pods_file: Path | None = None
     """The operator's own list of pods, to be followed; None: the pods stay as they are."""
     settings: Settings = Settings()
-    """The operator's configuration; defaults without one."""
+    """The operator's configuration, adapters of its catalogue included; defaults without one."""
 
 
 def plan_of(flags: Mapping[str, Any]) -> UpPlan:
@@ -43,7 +43,7 @@ def plan_of(flags: Mapping[str, Any]) -> UpPlan:
 
     Raises:
         UpError: a flag's value cannot be.
-        ConfigError: the configuration or the pods file is wrong.
+        ConfigError: the configuration, its pods file or its catalogue is wrong.
     """
     _check(flags)
     if flags["config"] is None:
@@ -115,20 +115,17 @@ def _emulated(flags: Mapping[str, Any]) -> UpPlan:
 
 
 def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
-    content = _read(path, "--config")
-    settings = parse_settings(content, file=str(path), policies=POLICIES)
-    if settings.discovery.kubernetes is not None:
-        raise UpError(f"{path}: discovery.kubernetes is for `lorapick serve` in a cluster; `up` takes file or pods")
-    # Relative paths start at the configuration, as for `lorapick serve`.
-    pods_file = None if settings.discovery.file is None else path.parent / settings.discovery.file
+    loaded = load(path)
+    settings = loaded.settings
+    _some(loaded.pods, loaded.pods_file or path)
     options = StackOptions(
         **_common(flags, settings.server),
         pods=0,
         adapters=(),
         policy=flags["policy"] or settings.picking.policy,
         longest_hold=settings.admission.max_wait,
-        external=settings.discovery.pods if pods_file is None else read_pods(pods_file, settings),
-        configuration=_overlay(content, flags, beside=path.parent.absolute()),
+        external=loaded.pods,
+        configuration=_overlay(loaded.content, flags, beside=path.parent.absolute()),
         seed=settings.seed,
     )
     names = tuple(adapter.name for adapter in settings.adapters)
@@ -138,7 +135,7 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
         # Sample traffic is for emulated pods; a fleet of the operator's own has users.
         rate=None,
         traffic_adapters=names,
-        pods_file=pods_file,
+        pods_file=loaded.pods_file,
         settings=settings,
     )
 
@@ -163,20 +160,17 @@ def read_pods(path: Path, settings: Settings) -> tuple[Pod, ...]:
     """Read a list of pods.
 
     Raises:
-        UpError: it cannot be read, or is empty.
+        OSError: it cannot be read.
+        UpError: it is empty.
         ConfigError: it is wrong.
     """
-    found = parse_pods(_read(path, "discovery.file"), file=str(path), settings=settings)
-    if not found:
+    return _some(parse_pods(path.read_bytes(), file=str(path), settings=settings), path)
+
+
+def _some(pods: tuple[Pod, ...], path: Path) -> tuple[Pod, ...]:
+    if not pods:
         raise UpError(f"{path} has no pods; add at least one {{name: ..., address: ip:port}}")
-    return found
-
-
-def _read(path: Path, what: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UpError(f"{what} {path}: {error.strerror}") from None
+    return pods
 
 
 def _listens(options: StackOptions) -> tuple[tuple[str, str], ...]:

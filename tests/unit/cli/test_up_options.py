@@ -56,7 +56,6 @@ def test_no_traffic():
         ({"admin_port": 70_000}, "--admin-port is 70000"),
         ({"pod_port": 65_530}, "8 pods need ports up to 65537"),
         ({"rate": 0.0}, "--rate is 0; it must be above 0"),
-        ({"config": Path("absent.yaml")}, "--config absent.yaml: No such file"),
     ],
 )
 def test_flags_that_cannot_be_are_named(change, words):
@@ -98,12 +97,15 @@ def test_a_configuration_is_taken_over_and_flags_win(tmp_path):
 
 def test_relative_paths_start_at_the_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("fleet").mkdir()
+    adapter = Path("fleet/peft/legal/adapter_config.json")
+    adapter.parent.mkdir(parents=True)
+    adapter.write_text('{"r": 16}')
     Path("fleet/pods.yaml").write_text('[{name: a, address: "127.0.0.1:8001"}]')
     Path("fleet/lorapick.yaml").write_text(
         "discovery: {file: pods.yaml}\ndefaults: {max_loras: 6}\nadapters: {catalogue: peft}"
     )
     made = plan(config=Path("fleet/lorapick.yaml"))
+    assert made.traffic_adapters == ("legal",)
     assert made.pods_file == Path("fleet/pods.yaml")
     assert made.options.external[0].limits.max_loras == 6
     assert made.options.configuration["discovery"] == {"file": str(tmp_path / "fleet/pods.yaml")}
@@ -124,8 +126,28 @@ def test_a_wrong_file_is_told_by_place(tmp_path):
         read_pods(pods, Settings())
 
 
-def test_kubernetes_is_not_for_one_machine(tmp_path):
+def test_all_that_a_configuration_names_is_checked_before_anything_starts(tmp_path):
     path = tmp_path / "lorapick.yaml"
-    path.write_text("discovery: {kubernetes: {pool: mine}}\n")
-    with pytest.raises(UpError, match="lorapick serve"):
+    path.write_text("discovery: {file: pods.yaml}\nadapters: {catalogue: peft}\n")
+    with pytest.raises(ConfigError) as caught:
+        plan(config=path)
+    assert str(caught.value).splitlines() == [
+        f"{path}: adapters.catalogue: {tmp_path / 'peft'} is no directory; name one that holds PEFT adapter folders",
+        f"{tmp_path / 'pods.yaml'}: cannot be read: No such file or directory",
+    ]
+    path.write_text("discovery: {pods: []}\n")
+    with pytest.raises(UpError, match=r"lorapick\.yaml has no pods; add at least one"):
+        plan(config=path)
+    path.unlink()
+    with pytest.raises(ConfigError, match=r"lorapick\.yaml: cannot be read: No such file"):
+        plan(config=path)
+
+
+@pytest.mark.parametrize("later", ["mode: observe", "mode: {percent: 5}", "discovery: {kubernetes: {pool: mine}}"])
+def test_what_does_not_exist_yet_is_refused_by_place(tmp_path, later):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text(later + "\n")
+    with pytest.raises(
+        ConfigError, match=r"lorapick\.yaml:1:[0-9]+: (mode|discovery\.kubernetes): is not yet available"
+    ):
         plan(config=path)
