@@ -95,11 +95,23 @@ def _headline(document: ExplanationDocument, winner: VerdictDocument | None) -> 
     return text.append(" was ").append(document.outcome + reason, style="bold red")
 
 
+_CHOSEN = {
+    "draw": "equal scores: the draw chose among them",
+    "session": "the last pod of its session, among equal holders",
+    "load": "sent after the load under way there, whatever others scored: followers of one load stay together",
+}
+"""What decided, when it was not the score."""
+
+
 def _facts(document: ExplanationDocument) -> list[str]:
     facts = [f"policy {document.policy}", "base model" if document.adapter is None else f"adapter {document.adapter}"]
     if document.fallbacks:
         facts.append(f"if it cannot be reached: {', '.join(document.fallbacks)}")
     lines = [" · ".join(facts)]
+    if document.chosen_by in _CHOSEN:
+        lines.append(_CHOSEN[document.chosen_by])
+    if document.follows is not None and document.chosen_by is None:
+        lines.append(f"waits for the load under way on {document.follows}")
     if document.degraded:
         lines.append("degraded: taken on reports that were too old, or after a scoring error")
     return lines

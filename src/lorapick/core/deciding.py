@@ -25,8 +25,6 @@ from lorapick.model.units import PodName, Ratio, Seconds
 
 RETRY_AFTER = 1.0
 """Seconds that a client should wait before it tries a refused request again."""
-SCORING_ERRORS = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What a policy with a mistake in it raises."""
 
 
 class Case:
@@ -64,8 +62,7 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
     if lead is not None:
         if not lead.room:
             return [*notes, *_hold(case, lead.row)]
-        if lead.row != choice.row:
-            choice = _instead(case, choice, lead.row)
+        return [*notes, _dispatch(case, _instead(case, choice, lead.row), follows_load=True)]
     if choice.row < 0:
         return [*notes, _reject_nobody(case)]
     return [*notes, _dispatch(case, choice)]
@@ -78,7 +75,7 @@ def _query(state: FleetState, flight: Flight) -> Query:
         pod = state.sessions.get((request.model, request.session))
         session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
     query = prepare(
-        request, flight.adapter, state.columns, kv=state.prefixes.match(request.blocks), session_row=session_row
+        request, flight.adapter, state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
     )
     query.seed = state.seed
     if state.policy.counts_in_flight and query.adapter is not None:
@@ -112,7 +109,7 @@ def _pick(case: Case) -> tuple[Choice, list[Effect]]:
     try:
         choice = pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
         return choice, []
-    except SCORING_ERRORS as error:
+    except Exception as error:  # noqa: BLE001 - whatever a policy raises must not cost the request its pod; it is noted
         facts: dict[str, str | float] = {"policy": case.policy.name, "error": f"{type(error).__name__}: {error}"}
         state.tally.scoring_errors += 1
         case.policy, case.degraded = state.spare_policy, True
@@ -195,11 +192,11 @@ def _patience(case: Case, row: int) -> Seconds:
 # -- dispatch
 
 
-def _dispatch(case: Case, choice: Choice) -> Effect:
+def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effect:
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
     state.holds.remove(request.id)
-    made = _pick_value(case, choice)
+    made = _pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
     _journal(case, made, "dispatched")
     assign(state, flight, choice.row, now=case.now)
     columns.turn = choice.row + 1
@@ -230,8 +227,8 @@ def assign(state: FleetState, flight: Flight, row: int, *, now: Seconds) -> None
     else:
         tally.picks_by_tier["base"] += 1
     state.loads[row].dispatched(now)
-    if request.blocks:
-        state.prefixes.record(row, request.blocks)
+    if flight.blocks:
+        state.prefixes.record(row, flight.blocks)
     state.remember_session(request, flight.pod)
     state.refresh(row)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lorapick.core.columns import FrozenView, PodColumns
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
-from lorapick.core.picking.verdicts import verdicts
+from lorapick.core.picking.verdicts import chosen_by, verdicts
 from lorapick.model.picks import Explanation, Pick
 from lorapick.model.units import Ratio, RequestId, Seconds
 
@@ -86,9 +86,9 @@ def _explanation(decision: Decision) -> Explanation:
         weights=policy.weights(),
         outcome=decision.outcome,
         reason=pick.reason,
-        verdicts=verdicts(
-            decision.query, decision.view, now=decision.t, policy=policy, winner=pick.pod, reason=pick.reason
-        ),
+        verdicts=verdicts(decision.query, decision.view, now=decision.t, policy=policy, pick=pick),
         fallbacks=pick.fallbacks,
         degraded=pick.degraded,
+        follows=pick.follows,
+        chosen_by=chosen_by(decision.query, decision.view, now=decision.t, policy=policy, pick=pick),
     )

@@ -9,7 +9,7 @@ from lorapick.core.admission.holds import Holds
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.picking.policies import make_policy
-from lorapick.core.picking.prefix_index import PrefixIndex
+from lorapick.core.picking.prefix_index import PrefixIndex, salted
 from lorapick.core.picking.round_robin import RoundRobin
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
@@ -26,12 +26,17 @@ MAX_SESSIONS = 100_000
 class Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "follow_until", "pod", "request", "row", "started", "tier")
+    __slots__ = ("adapter", "arrived", "blocks", "follow_until", "pod", "request", "row", "started", "tier")
 
     def __init__(self, request: Request, adapter: Adapter | None, now: Seconds) -> None:
         self.request = request
         self.adapter = adapter
         """None: the base model."""
+        self.blocks = request.blocks
+        """Prefix blocks, keyed by what will compute them."""
+        if adapter is not None and adapter.name != request.model:
+            # The ids are seeded with the name that the client wrote; an alias may stand for several adapters.
+            self.blocks = salted(request.blocks, adapter.name)
         self.arrived = now
         self.row = -1
         """Row of the pod that has it; -1: held, or its pod is gone."""

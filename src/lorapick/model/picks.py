@@ -30,7 +30,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True):
     fallbacks: tuple[PodName, ...] = ()
     reason: Reason | None = None
     follows: PodName | None = None
-    """The pod whose load this request waits for, when the answer is to hold it."""
+    """The pod whose load this request follows: it waits for it, or was sent after it whatever others scored."""
     policy: str = "weighted"
     version: int = 0
     """State version the decision was taken on."""
@@ -71,6 +71,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[PodVerdict, ...]
     fallbacks: tuple[PodName, ...] = ()
     degraded: bool = False
+    follows: PodName | None = None
+    """The pod whose load the request waits for or was sent after; None: it follows none."""
+    chosen_by: str | None = None
+    """What decided: `score`, `draw` (among equal scores), `session` (the last pod of its session, among equal
+    holders), `load` (it follows one). None: nobody won."""
 
 
 class Belief(msgspec.Struct, frozen=True, kw_only=True):

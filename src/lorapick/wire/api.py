@@ -94,6 +94,8 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[VerdictDocument, ...] = ()
     fallbacks: tuple[PodName, ...] = ()
     degraded: bool = False
+    follows: PodName | None = None
+    chosen_by: str | None = None
 
 
 def cell(belief: Belief) -> Cell:
@@ -160,4 +162,6 @@ def explanation_document(explanation: Explanation) -> ExplanationDocument:
         verdicts=tuple(verdict_document(verdict, explanation.weights) for verdict in explanation.verdicts),
         fallbacks=explanation.fallbacks,
         degraded=explanation.degraded,
+        follows=explanation.follows,
+        chosen_by=explanation.chosen_by,
     )

@@ -59,6 +59,7 @@ def test_a_session_stays_among_equal_holders():
     book.report("b", gpu_utilization=0.9)
     assert book.arrive("legal", session="s") == ["r2 -> b (gpu_idle) else a"]
     assert book.verdict("r2", "a").reason is Reason.LOST_TIE
+    assert book.fleet.state.journal.explain("r2").chosen_by == "session"
     book.end("r2")
     assert book.arrive("legal", session="another") == ["r3 -> a (gpu_idle) else b"]
 
@@ -103,6 +104,21 @@ def test_an_alias_splits_by_weight_and_renames_the_model():
     assert 30 <= got.count("v8") <= 75
     assert book.arrive("v7") == ["r1 -> a (loading)"]
     assert book.effects[0].model is None
+
+
+def test_what_an_alias_computed_is_keyed_by_the_adapter_that_did():
+    to = (AliasTarget(adapter="v7", weight=1), AliasTarget(adapter="v8", weight=1))
+    book = Playbook(pods=["a", "b"], adapters=["v7", "v8"], settings=Settings(aliases=(AliasSpec(name="legal", to=to),)))
+    seen = {}
+    for index in range(8):
+        book.arrive("legal", id=f"id-{index}", blocks=(1, 2))
+        model = book.effects[0].model
+        cached = {row.pod: row.terms.kv for row in book.fleet.state.journal.explain(f"id-{index}").verdicts}
+        # Only pods that computed the prompt under this very adapter have it.
+        assert cached == {pod: float(pod in seen.get(model, ())) for pod in ("a", "b")}
+        seen.setdefault(model, set()).add(book.effects[0].target.pod)
+        book.end(f"id-{index}")
+    assert set(seen) == {"v7", "v8"}
 
 
 # -- refusals
@@ -190,7 +206,9 @@ def test_followers_go_where_the_load_is_even_when_another_pod_scores_better():
     book.apply(events.KvStored, pod="b", adapter="legal", blocks=(1,))
     assert book.arrive("legal", blocks=(1,)) == ["r2 -> a (loading) else b"]
     assert book.verdict("r2", "b").score > book.verdict("r2", "a").score
-    assert book.verdict("r2", "b").reason is Reason.LOST_TIE
+    assert book.verdict("r2", "b").reason is Reason.HELD_FOR_LOAD
+    explained = book.fleet.state.journal.explain("r2")
+    assert (explained.follows, explained.chosen_by) == ("a", "load")
 
 
 def test_followers_of_a_full_pod_wait_and_leave_in_order():

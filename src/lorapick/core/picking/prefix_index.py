@@ -10,7 +10,15 @@ Not here: exact KV events' own accounting (they only add and remove blocks throu
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-from lorapick.model.units import BlockId, Ratio
+import xxhash
+
+from lorapick.model.units import AdapterName, BlockId, Ratio
+
+
+def salted(blocks: Sequence[BlockId], adapter: AdapterName) -> tuple[BlockId, ...]:
+    """The blocks as this adapter's own: other ids for each adapter, the same ids each time."""
+    salt = xxhash.xxh64_intdigest(adapter.encode("utf-8", "surrogatepass"))
+    return tuple([block ^ salt for block in blocks])
 
 
 class PrefixIndex:

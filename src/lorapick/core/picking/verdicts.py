@@ -12,11 +12,11 @@ from lorapick.core.columns import CODE, PINNED, REASONS, SOURCE_SHIFT, SOURCES, 
 from lorapick.core.picking.filters import veto
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import FleetView, Query
-from lorapick.model.picks import PodVerdict
+from lorapick.model.picks import Pick, PodVerdict
 from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
-from lorapick.model.units import PodName, Ratio, Seconds
+from lorapick.model.units import Ratio, Seconds
 
 
 class Judged(NamedTuple):
@@ -66,27 +66,40 @@ def _same_hold(query: Query, one: int, other: int) -> bool:
     return hold(one) == hold(other)
 
 
-def verdicts(
-    query: Query, view: FleetView, *, now: Seconds, policy: Policy, winner: PodName | None, reason: Reason | None
-) -> tuple[PodVerdict, ...]:
+def verdicts(query: Query, view: FleetView, *, now: Seconds, policy: Policy, pick: Pick) -> tuple[PodVerdict, ...]:
     """Every pod's part: the winner first, then by score, then by name.
 
-    `reason` is the decision's own when nobody won; it is also what a pod lost by that could have served.
+    When nobody won, the decision's own reason is also what a pod lost by that could have served.
     """
     judged = judge(query, view, now=now, policy=policy)
-    won = next((pod.score for pod in judged if _named(view, pod.row).name == winner), None)
+    won = next((pod.score for pod in judged if _named(view, pod.row).name == pick.pod), None)
     rows = []
     for pod in judged:
-        if _named(view, pod.row).name == winner:
+        if _named(view, pod.row).name == pick.pod:
             lost_by = None
-        elif pod.reason is not None or winner is None:
-            lost_by = pod.reason or reason
+        elif pod.reason is not None or pick.pod is None:
+            lost_by = pod.reason or pick.reason
+        elif pod.score is not None and won is not None and pod.score >= won:
+            # As good a score or a better one: the load that the request follows decided, else a tie was broken.
+            lost_by = Reason.HELD_FOR_LOAD if pick.follows is not None else Reason.LOST_TIE
         else:
-            # At least as good a score and no win: the draw, the session's last pod or a load to follow decided.
-            tied = pod.score is not None and won is not None and pod.score >= won
-            lost_by = Reason.LOST_TIE if tied else Reason.OUTSCORED
+            lost_by = Reason.OUTSCORED
         rows.append(_verdict(query, view, pod, policy=policy, lost_by=lost_by))
     return tuple(sorted(rows, key=lambda row: (not row.won, row.score is None, -(row.score or 0.0), row.pod)))
+
+
+def chosen_by(query: Query, view: FleetView, *, now: Seconds, policy: Policy, pick: Pick) -> str | None:
+    """What made the winner win, as a word of `Explanation.chosen_by`."""
+    if pick.pod is None:
+        return None
+    if pick.follows is not None:
+        return "load"
+    scores = {pod.row: pod.score for pod in judge(query, view, now=now, policy=policy) if pod.score is not None}
+    winner = next((row for row in scores if _named(view, row).name == pick.pod), None)
+    tied = winner is None or list(scores.values()).count(scores[winner]) > 1
+    if winner == query.session_row and (tied or scores[winner] < max(scores.values())):
+        return "session"
+    return "draw" if tied else "score"
 
 
 def _named(view: FleetView, row: int) -> Pod:

@@ -234,12 +234,12 @@ class Session:
         return commands
 
     def _pod_at(self, address: str | None) -> str | None:
-        """Name of the pod that served: by its address, else as picked; None when the picker did not choose."""
+        """Name of the pod that served: by its address, else as picked; None when it is not known by name."""
         dispatch = self._dispatch
         if dispatch is None or address is None:
-            return address if dispatch is None else dispatch.target.pod
+            return dispatch.target.pod if dispatch is not None else None
         targets = (dispatch.target, *dispatch.fallbacks)
-        return next((target.pod for target in targets if target.address == address), address)
+        return next((target.pod for target in targets if target.address == address), None)
 
     def _on_response_body(self, message: ProcessingRequest) -> Commands:
         response = self._responding()
