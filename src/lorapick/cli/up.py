@@ -20,7 +20,7 @@ import uvloop
 from lorapick.cli.up_options import UpError, UpPlan, plan_of, read_pods
 from lorapick.live.addresses import in_use
 from lorapick.live.processes import ChildExit
-from lorapick.live.run_lock import RunLock, RunningError
+from lorapick.live.run_lock import RunDirectoryError, RunLock
 from lorapick.live.stack import Stack, StackError
 from lorapick.live.traffic import sample_traffic
 
@@ -65,7 +65,7 @@ def up(
         with RunLock(run_dir):
             _check_ports(plan)
             uvloop.run(_run(plan, say))
-    except (UpError, RunningError, ValueError) as error:
+    except (UpError, RunDirectoryError, ValueError) as error:
         print(f"lorapick up: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     except StackError as error:

@@ -10,7 +10,11 @@ from types import TracebackType
 from typing import IO, Self
 
 
-class RunningError(RuntimeError):
+class RunDirectoryError(RuntimeError):
+    """The directory cannot be used; the text names it, the reason and the flag that chooses another."""
+
+
+class RunningError(RunDirectoryError):
     """Another process holds the directory."""
 
 
@@ -19,6 +23,7 @@ class RunLock:
 
     Raises:
         RunningError: another process holds it; the text names its pid.
+        RunDirectoryError: the directory cannot be made or written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -26,8 +31,7 @@ class RunLock:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = self._path.open("a+")
+        file = self._open()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -42,6 +46,17 @@ class RunLock:
         file.flush()
         self._file = file
         return self
+
+    def _open(self) -> IO[str]:
+        directory = self._path.parent
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            return self._path.open("a+")
+        except OSError as error:
+            raise RunDirectoryError(
+                f"the run directory {directory} cannot be used: {error.strerror or error} ({error.filename}); "
+                "choose one that can be made and written with --run-dir"
+            ) from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,0 +1,32 @@
+"""What `lorapick up` says, with exit code 2, before it starts anything."""
+
+from pathlib import Path
+
+import typer
+from typer.testing import CliRunner
+
+from lorapick.cli.up import register
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, [*arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_run_directory_that_cannot_be() -> None:
+    code, out, err = run("--run-dir", "/proc/nope")
+    assert (code, out) == (2, "")
+    assert err.startswith("lorapick up: the run directory /proc/nope cannot be used: No such file or directory")
+    assert err.endswith("--run-dir\n")
+
+
+def test_a_configuration_that_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "lorapick.yaml"
+    path.write_text("discovery: {file: pods.yaml}\nmode: observe\n")
+    code, out, err = run("--config", str(path), "--run-dir", str(tmp_path / "run"))
+    assert (code, out) == (2, "")
+    assert err == f"lorapick up: {path}:2:7: mode: is not yet available; write mode: enforce\n"
+    assert not (tmp_path / "run").exists()
