@@ -13,11 +13,13 @@ from xxhash import xxh3_128_intdigest, xxh64_intdigest
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+WordArray: TypeAlias = npt.NDArray[np.uint64]
 
 FIRST_BATCH = 64
 LARGEST_BATCH = 4096
 _ALL = 2**64
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
+_SHIFTS = np.array([30, 27, 31], dtype=np.uint64)
 
 
 def chance(seed: int, *purpose: str) -> np.random.Generator:
@@ -45,14 +47,24 @@ def one_by_one(draw: Callable[[int], FloatArray | IntArray]) -> Iterator[float]:
         yield from draw(size).tolist()
 
 
+def mix64(words: WordArray) -> WordArray:
+    """The finishing step of splitmix64: equal words stay equal, others become unlike each other."""
+    words = (words ^ (words >> _SHIFTS[0])) * _FIRST
+    words = (words ^ (words >> _SHIFTS[1])) * _SECOND
+    mixed: WordArray = words ^ (words >> _SHIFTS[2])
+    return mixed
+
+
+def place_words(first: int, count: int) -> WordArray:
+    """What places `first` to `first + count` of a text add to the number that stands for it (splitmix64)."""
+    words: WordArray = np.arange(first + 1, first + count + 1, dtype=np.uint64) * _GOLDEN
+    return words
+
+
 def block_ids(seed: int, first: int, count: int) -> list[int]:
-    """Ids of blocks `first` to `first + count` of the one endless text that `seed` stands for (splitmix64).
+    """Ids of blocks `first` to `first + count` of the one endless text that `seed` stands for.
 
     An id says as much as a chained hash: two are equal only when the text up to them is.
     """
-    place = np.arange(first + 1, first + count + 1, dtype=np.uint64)
-    mixed = np.uint64(seed % _ALL) + place * _GOLDEN
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    ids: list[int] = (mixed ^ (mixed >> np.uint64(31))).tolist()
+    ids: list[int] = mix64(np.uint64(seed % _ALL) + place_words(first, count)).tolist()
     return ids

@@ -18,7 +18,6 @@ from lorapick.sim.workload.chance import FloatArray, IntArray
 from lorapick.sim.workload.checks import MOST_TOKENS, require, require_length, require_share
 from lorapick.wire.traces.rows import TraceRow
 
-
 _LEAST = 2.0**-54
 """Stands for 0, which has no quantile; the next number that a draw can be is twice it."""
 

@@ -6,10 +6,11 @@ every adapter, since KV computed under one is of no use to another. Not here: pr
 
 from collections.abc import Sequence
 
+import numpy as np
 from xxhash import xxh64_intdigest
 
 from lorapick.model.units import AdapterName, BlockId, Tokens
-from lorapick.sim.workload.chance import block_ids
+from lorapick.sim.workload.chance import block_ids, mix64, place_words
 from lorapick.sim.workload.checks import require
 
 
@@ -31,7 +32,7 @@ class TraceBlocks:
     def __init__(self, names: Sequence[AdapterName | None], *, block_tokens: Tokens) -> None:
         """`names` are all adapters there are."""
         self._block_tokens = block_tokens
-        self._seeds = {name: text_seed("adapter", name or "") for name in names}
+        self._seeds = {name: np.uint64(text_seed("trace", name or "")) for name in names}
 
     def of(
         self, adapter: AdapterName | None, hash_ids: Sequence[int], *, hash_tokens: Tokens, prompt_tokens: Tokens
@@ -41,10 +42,11 @@ class TraceBlocks:
         Raises:
             ValueError: the pods' blocks do not divide the trace's.
         """
+        if not hash_ids:
+            return ()
         each, left = divmod(hash_tokens, self._block_tokens)
         require(not left, "block_tokens", self._block_tokens, f"a divisor of the trace's {hash_tokens}")
-        seed, full = self._seeds[adapter], prompt_tokens // self._block_tokens
-        found: list[BlockId] = []
-        for hash_id in hash_ids[: -(-full // each)]:
-            found += block_ids(text_seed(str(seed), str(hash_id)), 0, each)
-        return tuple(found[:full])
+        full = prompt_tokens // self._block_tokens
+        known = np.array(hash_ids[: -(-full // each)], dtype=np.int64).astype(np.uint64)
+        texts = mix64(self._seeds[adapter] + mix64(known))
+        return tuple(mix64(texts[:, None] + place_words(0, each)).ravel()[:full].tolist())

@@ -17,6 +17,9 @@ from lorapick.sim.workload.draws import Draws
 from lorapick.sim.workload.prefixes import text_seed
 from lorapick.sim.workload.spec import Flow, Sessions
 
+_AHEAD = 64
+"""Blocks named at a time: naming few costs as much as naming many."""
+
 
 class Talk:
     """A conversation under way."""
@@ -30,7 +33,7 @@ class Talk:
         self.said: Tokens = 0
         """Prompts and answers so far, the shared prefix not counted."""
         self.ids: list[BlockId] = []
-        """Blocks after the shared prefix's, as far as a prompt has reached."""
+        """Blocks after the shared prefix's, farther than any prompt has reached."""
         self.began_anew = 0
 
 
@@ -101,12 +104,11 @@ class Conversations:
 
     def _blocks(self, talk: Talk, prompt: Tokens) -> tuple[BlockId, ...]:
         prefix = self._draws.prefix(talk.place)
-        known = len(talk.ids)
-        new = prompt // self._block_tokens - len(prefix) - known
-        if new > 0:
+        known, count = len(talk.ids), prompt // self._block_tokens - len(prefix)
+        if count > known:
             adapter = self._draws.names[talk.place] or ""
             seed = text_seed(
                 "session", str(self._seed), self._flow.name, str(talk.number), str(talk.began_anew), adapter
             )
-            talk.ids += block_ids(seed, known, new)
-        return (*prefix, *talk.ids)
+            talk.ids += block_ids(seed, known, max(count - known, _AHEAD))
+        return (*prefix, *talk.ids[:count])
