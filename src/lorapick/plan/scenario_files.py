@@ -3,7 +3,7 @@
 In: a name or a path. Out: a `Scenario`. Not here: what the keys mean (see `sim.scenario_text`).
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def scenario_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX)))
 
 
-def load_scenario(name: str, *, policies: Collection[str] = tuple(POLICIES)) -> Scenario:
-    """A scenario by its name, or from a file.
+def load_scenario(name: str, *, overrides: Mapping[str, str] | None = None) -> Scenario:
+    """A scenario by its name, or from a file; `overrides` are values for some of its keys.
 
     Raises:
         UnknownScenario: it is neither.
@@ -34,9 +34,9 @@ def load_scenario(name: str, *, policies: Collection[str] = tuple(POLICIES)) -> 
     """
     if name in scenario_names():
         file = files(__package__).joinpath("scenarios", name + SUFFIX)
-        return parse_scenario(file.read_bytes(), file=f"{name}{SUFFIX}", policies=policies)
+        return parse_scenario(file.read_bytes(), file=f"{name}{SUFFIX}", policies=POLICIES, overrides=overrides)
     path = Path(name)
     if path.is_file():
-        return parse_scenario(path.read_bytes(), file=name, policies=policies)
+        return parse_scenario(path.read_bytes(), file=name, policies=POLICIES, overrides=overrides)
     hint = nearest_word(name, scenario_names())
     raise UnknownScenario(f"{name!r} is neither a scenario nor a file; {hint or 'see `lorapick scenarios`'}")

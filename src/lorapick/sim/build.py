@@ -67,8 +67,12 @@ def pod_config(scenario: Scenario) -> PodConfig:
 def specs_of(scenario: Scenario) -> tuple[AdapterSpec, ...]:
     """Every adapter that can be asked for, as the pods' disks have it."""
     plan = scenario.adapters
-    size = plan.size if plan.size is not None else size_at(scenario, plan.rank)
-    return tuple(AdapterSpec(name=name, rank=plan.rank, size=size) for name in names_of(scenario))
+    specs = []
+    for place, name in enumerate(names_of(scenario)):
+        rank = plan.rank_of(place)
+        size = plan.size if plan.size is not None else size_at(scenario, rank)
+        specs.append(AdapterSpec(name=name, rank=rank, size=size))
+    return tuple(specs)
 
 
 def names_of(scenario: Scenario) -> tuple[AdapterName, ...]:

@@ -40,10 +40,15 @@ class AdapterPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     names: tuple[AdapterName, ...]
     """Most popular first."""
-    rank: int = 16
+    ranks: tuple[int, ...] = (16,)
+    """Go round over the adapters."""
     size: Bytes | None = None
-    """None: the hardware's adapter at this rank."""
+    """None: the hardware's adapter at its rank."""
     popularity: Popularity = EqualShares()
+
+    def rank_of(self, place: int) -> int:
+        """Rank of the adapter at a place; variants of splits follow the adapters."""
+        return self.ranks[place % len(self.ranks)]
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True, tag="restart"):
@@ -129,3 +134,5 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """What `--compare` compares; never empty after parsing."""
     latency_limit: Seconds | None = None
     """P95 that defines capacity; None: the scenario does not ask for it."""
+    grid: dict[str, tuple[str, ...]] = {}
+    """Of a family: keys of the file, each with the values that it takes."""

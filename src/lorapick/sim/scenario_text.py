@@ -6,7 +6,7 @@ each with line, field, value and what would be right. Not here: reading files (s
 """
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from lorapick.model.units import AdapterName, Seconds
 from lorapick.pod.values import SwapMode
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS
+from lorapick.sim.overrides import override
 from lorapick.sim.phases_text import changed, phase
 from lorapick.sim.scenario import (
     AdapterPlan,
@@ -55,20 +56,22 @@ DAY: Seconds = 86_400.0
 POINTS = 480
 """Most points of a time series."""
 _STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
-_DEFAULT_POLICIES = ("round-robin", "weighted")
 _KEYS = (
     "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "phases", "run", "periods", "expect",
-    "policy", "policies", "settings", "latency_limit",
+    "policy", "policies", "settings", "latency_limit", "grid",
 )  # fmt: skip
 
 
-def parse_scenario(content: bytes | str, *, file: str, policies: Collection[str]) -> Scenario:
+def parse_scenario(
+    content: bytes | str, *, file: str, policies: Collection[str], overrides: Mapping[str, str] | None = None
+) -> Scenario:
     """Read and check a scenario.
 
     Args:
         content: the YAML text.
         file: what messages call it.
         policies: names that policies may have.
+        overrides: values for keys (`fleet.slots`), in the place of the file's.
 
     Raises:
         ConfigError: every problem of the file.
@@ -77,6 +80,7 @@ def parse_scenario(content: bytes | str, *, file: str, policies: Collection[str]
     root = parse_document(content, report)
     found: Scenario | None = None
     with contextlib.suppress(Refused):
+        override(root, overrides or {})
         found = _scenario(root, policies)
     report.raise_if_any()
     assert found is not None, f"{file}: refused without a problem"
@@ -98,6 +102,7 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
             "policies": list_of(choice(*policies), least=1, unique=""),
             "settings": fields_of_settings(policies),
             "latency_limit": duration(least=1e-3),
+            "grid": _grid,
         },
         required=("name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
         also=_KEYS,
@@ -118,10 +123,12 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
     )
     if root.report.problems:
         raise Refused
-    return _put_together(root, plain, later, run)
+    return _put_together(root, plain, later, run=run, policies=policies)
 
 
-def _put_together(root: At, plain: dict[str, Any], later: dict[str, Any], run: RunPlan) -> Scenario:
+def _put_together(
+    root: At, plain: dict[str, Any], later: dict[str, Any], *, run: RunPlan, policies: Collection[str]
+) -> Scenario:
     fleet, adapters = plain["fleet"], plain["adapters"]
     changes: list[FleetChange] = []
     found: tuple[Flow, ...] = later["arrivals"]
@@ -135,7 +142,10 @@ def _put_together(root: At, plain: dict[str, Any], later: dict[str, Any], run: R
         ),
     )
     picker = plain.get("settings", Settings())
-    declared = tuple(Adapter(name=name, rank=adapters.rank, declared=True) for name in _all_names(adapters, workload))
+    declared = tuple(
+        Adapter(name=name, rank=adapters.rank_of(place), declared=True)
+        for place, name in enumerate(_all_names(adapters, workload))
+    )
     policy = plain.get("policy", picker.picking.policy)
     settings = msgspec.structs.replace(
         picker,
@@ -159,13 +169,19 @@ def _put_together(root: At, plain: dict[str, Any], later: dict[str, Any], run: R
         run=run,
         periods=periods,
         expect=expect,
-        policies=plain.get("policies", tuple(dict.fromkeys((*_DEFAULT_POLICIES, policy)))),
+        policies=plain.get("policies", tuple(dict.fromkeys((*policies, policy)))),
         latency_limit=plain.get("latency_limit"),
+        grid=plain.get("grid", {}),
     )
 
 
 def _all_names(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]:
     return tuple(dict.fromkeys((*plan.names, *adapter_names(workload))))
+
+
+def _grid(at: At) -> dict[str, tuple[str, ...]]:
+    """Keys of this file, each with the values that it takes in the family."""
+    return {name: list_of(raw, least=1, unique="")(entry.value) for name, entry in at.entries().items()}
 
 
 # -- fleet, adapters, run
@@ -221,6 +237,12 @@ def _build_adapters(
     return AdapterPlan(names=tuple(numbered) if made_up else names, **values)
 
 
+def _ranks(at: At) -> tuple[int, ...]:
+    """One rank for all, or a list that goes round over the adapters."""
+    rank = integer(least=1, most=4096)
+    return (rank(at),) if at.is_scalar else list_of(rank, least=1)(at)
+
+
 def _adapters(at: At) -> AdapterPlan:
     if (at.find("count") is None) == (at.find("names") is None):
         at.refuse("must have either count or names", value="")
@@ -233,10 +255,11 @@ def _adapters(at: At) -> AdapterPlan:
             "count": integer(least=1, most=1_000_000),
             "names": list_of(adapter_name, least=1, unique=""),
             "name": adapter_name,
-            "rank": integer(least=1, most=4096),
+            "rank": _ranks,
             "size": size(),
             "popularity": popularity,
         },
+        names={"rank": "ranks"},
     )(at)
 
 

@@ -1,0 +1,111 @@
+"""How much traffic a fleet takes under a policy: the highest rate that keeps P95 within a limit.
+
+In: a scenario, a policy, a seed, a limit. Out: that rate, and the rates that were tried. Not here: what a run is.
+
+Rates are searched as factors of the scenario's own: doubled or halved until one keeps the limit and the next does not,
+then the gap is halved until it is 2 % wide. Requests that are refused do not make a rate bearable: at most 1 % may be.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from lorapick.model.units import Seconds
+from lorapick.sim.run import run
+from lorapick.sim.scenario import Scenario
+from lorapick.sim.workload.changes import Scale
+from lorapick.sim.workload.processes import Burst
+
+MOST_LOST = 0.01
+WIDTH = 1.02
+"""Ratio of the lowest rate that is too high to the highest that is not, at the end."""
+BOUNDS = (1 / 64, 64.0)
+"""Factors beyond which nobody looks."""
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """One rate."""
+
+    factor: float
+    """Of the scenario's own rate."""
+    rate: float
+    """Arrivals per second."""
+    p95: Seconds | None
+    lost: float
+    """Share of arrivals that were not served, apart from those in flight."""
+    kept: bool
+    """Whether it kept the limit."""
+
+
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer for one policy and one seed."""
+
+    policy: str
+    seed: int
+    limit: Seconds
+    rate: float | None
+    """Highest rate found that keeps the limit; None: even the lowest did not."""
+    tried: tuple[Tried, ...]
+    """In the order of the search."""
+
+
+def capacity(
+    scenario: Scenario, *, policy: str, seed: int, limit: Seconds, progress: Callable[[float], None] | None = None
+) -> Capacity:
+    """Search."""
+    tried: list[Tried] = []
+
+    def keeps(factor: float) -> bool:
+        tried.append(_try(scenario, factor, policy=policy, seed=seed, limit=limit))
+        if progress is not None:
+            progress(min(0.99, len(tried) / 10))
+        return tried[-1].kept
+
+    low, high = _bracket(keeps)
+    while low is not None and high is not None and high / low > WIDTH:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    rate = next((each.rate for each in tried if each.factor == low), None)
+    return Capacity(policy=policy, seed=seed, limit=limit, rate=rate, tried=tuple(tried))
+
+
+def _bracket(keeps: Callable[[float], bool]) -> tuple[float | None, float | None]:
+    """A factor that keeps the limit and twice as much that does not; None: there is none within the bounds."""
+    least, most = BOUNDS
+    factor = 1.0
+    if keeps(factor):
+        while factor < most:
+            if not keeps(2 * factor):
+                return factor, 2 * factor
+            factor *= 2
+        return factor, None
+    while factor > least:
+        factor /= 2
+        if keeps(factor):
+            return factor, 2 * factor
+    return None, factor
+
+
+def _try(scenario: Scenario, factor: float, *, policy: str, seed: int, limit: Seconds) -> Tried:
+    whole = run(scaled(scenario, factor), policy=policy, seed=seed).whole
+    lost = (whole.failed + whole.rejected + whole.abandoned) / whole.arrivals if whole.arrivals else 0.0
+    p95 = whole.latency.p95
+    return Tried(
+        factor=factor,
+        rate=whole.arrivals / whole.length,
+        p95=p95,
+        lost=lost,
+        kept=p95 is not None and p95 <= limit and lost <= MOST_LOST,
+    )
+
+
+def scaled(scenario: Scenario, factor: float) -> Scenario:
+    """The scenario with all rates multiplied; bursts stay as they are."""
+    flows = tuple(
+        flow
+        if isinstance(flow.process, Burst)
+        else msgspec.structs.replace(flow, changes=(*flow.changes, Scale(at=0.0, factor=factor)))
+        for flow in scenario.workload.flows
+    )
+    return msgspec.structs.replace(scenario, workload=msgspec.structs.replace(scenario.workload, flows=flows))
+
