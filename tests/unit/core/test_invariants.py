@@ -109,6 +109,10 @@ def forget_a_load(state):
     state.residency._loading.clear()
 
 
+def list_an_adapter_that_does_not_load(state):
+    state.residency._loading["legal"] = {}
+
+
 def oversleep(state):
     state.residency._next_due = 99.0
 
@@ -142,7 +146,8 @@ BREAKS = {
     forget_a_request: "r4: neither held nor dispatched; nothing will wake it",
     forget_a_block: "prefix index: holders differ from the pods' own lists",
     pass_a_bound: "row 0: 2 blocks",
-    forget_a_load: r"cells say \[\(0, 'code'\)\] load, the list says \[\]",
+    forget_a_load: r"cells say \[\('code', 0\)\] load, the list says \[\]",
+    list_an_adapter_that_does_not_load: "an adapter without loads is listed as loading",
     oversleep: "a load ends at 0.7, nobody looks before 99.0",
     miscount_names: "registry: counts differ from the pods' own lists",
     miscount_pods_asked: "2 pods counted as unasked",

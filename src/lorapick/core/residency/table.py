@@ -47,7 +47,8 @@ class Residency:
         self.registry = Registry()
         self._columns = columns
         self._pods: dict[int, PodResidency] = {}
-        self._loading: dict[tuple[int, AdapterName], Cell] = {}
+        self._loading: dict[AdapterName, dict[int, Cell]] = {}
+        """Loads under way, by adapter and row; no adapter without one."""
         self._next_due = float("inf")
 
     # -- pods and names
@@ -70,7 +71,7 @@ class Residency:
         home = self._pods.pop(row)
         self.registry.gone(row)
         for name in home.cells:
-            self._loading.pop((row, name), None)
+            self._loaded(row, name)
 
     def restart(self, row: int, now: Seconds) -> None:
         """The pod's process is new: nothing is loaded. Requests in flight stay counted until they end."""
@@ -152,11 +153,11 @@ class Residency:
         if now < self._next_due:
             return []
         ended = []
-        for (row, name), cell in [*self._loading.items()]:
+        for row, name, cell in [*self._loads()]:
             if cell.expected <= now:
                 ended.append(EndedLoad(row, name, cell.came_from))
                 self._arrive(self._pods[row], name, cell, now=now, source=cell.source)
-        self._next_due = min((cell.expected for cell in self._loading.values()), default=float("inf"))
+        self._next_due = min((cell.expected for _, _, cell in self._loads()), default=float("inf"))
         return ended
 
     # -- what pods and commands tell
@@ -226,11 +227,11 @@ class Residency:
 
     def loading_rows(self, name: AdapterName) -> list[int]:
         """Rows that are bringing this adapter in, in row order."""
-        return sorted(row for row, adapter in self._loading if adapter == name)
+        return sorted(self._loading.get(name, ()))
 
     def loading_until(self, row: int, name: AdapterName) -> Seconds | None:
         """When the load must have ended; None when there is none."""
-        cell = self._loading.get((row, name))
+        cell = self._loading.get(name, {}).get(row)
         return cell.expected if cell is not None else None
 
     def load_time(self, tier: Tier) -> Seconds:
@@ -260,23 +261,35 @@ class Residency:
     def check(self) -> None:
         """Loads under way are those that cells say."""
         said = {
-            (home.row, name)
+            (name, home.row)
             for home in self._pods.values()
             for name, cell in home.cells.items()
             if cell.tier is Tier.LOADING
         }
-        assert said == {*self._loading}, f"cells say {sorted(said)} load, the list says {sorted(self._loading)}"
-        due = min((cell.expected for cell in self._loading.values()), default=float("inf"))
+        listed = {(name, row) for row, name, _ in self._loads()}
+        assert said == listed, f"cells say {sorted(said)} load, the list says {sorted(listed)}"
+        assert all(self._loading.values()), "an adapter without loads is listed as loading"
+        due = min((cell.expected for _, _, cell in self._loads()), default=float("inf"))
         assert self._next_due <= due, f"a load ends at {due}, nobody looks before {self._next_due}"
         self.registry.check()
 
     # -- inside
 
+    def _loads(self) -> Iterator[tuple[int, AdapterName, Cell]]:
+        for name, cells in self._loading.items():
+            for row, cell in cells.items():
+                yield row, name, cell
+
+    def _loaded(self, row: int, name: AdapterName) -> None:
+        cells = self._loading.get(name)
+        if cells is not None and cells.pop(row, None) is not None and not cells:
+            del self._loading[name]
+
     def _begin_load(self, home: PodResidency, name: AdapterName, cell: Cell, *, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
         cell.expected = now + self.load_time(cell.tier)
         self._move(home, name, cell, tier=Tier.LOADING, now=now, source=source)
-        self._loading[home.row, name] = cell
+        self._loading.setdefault(name, {})[home.row] = cell
         self._next_due = min(self._next_due, cell.expected)
 
     def _arrive(self, home: PodResidency, name: AdapterName, cell: Cell, *, now: Seconds, source: Source) -> None:
@@ -351,7 +364,7 @@ class Residency:
     ) -> None:
         if cell.tier is not tier:
             if cell.tier is Tier.LOADING:
-                self._loading.pop((home.row, name), None)
+                self._loaded(home.row, name)
             cell.tier = tier
             cell.since = now
         cell.source = source
