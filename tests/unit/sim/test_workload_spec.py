@@ -122,4 +122,8 @@ def test_delays_and_counts_are_checked():
         Follow(first="a", then="b", delay=(2, 1))
     with pytest.raises(ValueError, match="count is -1"):
         Burst(-1, 0.0)
+    with pytest.raises(ValueError, match="count is -1; requests, 0 or more"):
+        Workload(flows=(), count=-1)
+    with pytest.raises(ValueError, match="count is -1; requests, 0 or more"):
+        Replay(adapters=("a",), count=-1)
     assert Hawkes(1.0, 0.5, 1.0).branching == 0.5

@@ -45,6 +45,11 @@ def require_time(seconds: Seconds, what: str) -> None:
     require(math.isfinite(seconds) and seconds >= 0, what, seconds, "seconds, 0 or more")
 
 
+def require_count(count: int | None) -> None:
+    """Most requests there may be; None: no bound."""
+    require(count is None or count >= 0, "count", count, "requests, 0 or more, or none for no bound")
+
+
 def require_share(share: Ratio, what: str) -> None:
     """A share of a whole."""
     require(0 <= share <= 1, what, share, "a share from 0 to 1")

@@ -17,7 +17,7 @@ import msgspec
 
 from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
 from lorapick.sim.workload.changes import Change, MixChange, Reweigh, Scale, Split
-from lorapick.sim.workload.checks import require, require_length, require_share, require_time
+from lorapick.sim.workload.checks import require, require_count, require_length, require_share, require_time
 from lorapick.sim.workload.lengths import (
     AnySizes,
     FixedLength,
@@ -207,6 +207,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         names = [flow.name for flow in self.flows]
         require(len(dict.fromkeys(names)) == len(names), "names of the flows", names, "each only once")
         require_time(self.clock, "clock")
+        require_count(self.count)
         require_length(self.block_tokens, "block_tokens")
         _refuse_loops(self.follows)
 
@@ -259,6 +260,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_adapters(self.adapters, self.popularity, self.changes)
+        require_count(self.count)
         require(self.prefix_blocks >= 1, "prefix_blocks", self.prefix_blocks, "at least 1")
         require(0 < self.speed < math.inf, "speed", self.speed, "more than 0")
         require_time(self.spread, "spread")
