@@ -9,6 +9,7 @@ the shadow must be able to disagree with it.
 
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import islice
 
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName
@@ -48,7 +49,7 @@ class Shadow:
         if self.touch(name):
             return []
         surplus = max(0, len(self.gpu) + 1 - self.gpu_slots)
-        victims = [held for held in self.gpu if not busy(held)][:surplus]
+        victims = [*islice((held for held in self.gpu if not busy(held)), surplus)]
         if len(victims) < surplus:
             if not must_fit:
                 return None

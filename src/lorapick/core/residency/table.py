@@ -120,8 +120,9 @@ class Residency:
         cell.in_flight += 1
         if cell.tier < Tier.LOADING:
             self._begin_load(home, name, cell, now=now, source=Source.INFERRED)
+        elif before is Tier.GPU_IDLE:
+            self._write(home, name)  # it serves now
         self._use(home, name, now)
-        self._write(home, name)
         return before
 
     def started(self, row: int, name: AdapterName, *, now: Seconds) -> EndedLoad | None:
@@ -146,7 +147,8 @@ class Residency:
             home.shadow.drop(name, Tier.DISK)
             self._move(home, name, cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
-        self._write(home, name)
+        if not cell.in_flight:
+            self._write(home, name)  # it may be idle now
 
     def expire(self, now: Seconds) -> list[EndedLoad]:
         """End loads whose expected time has passed, and return them."""
