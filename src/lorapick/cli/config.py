@@ -1,7 +1,7 @@
 """`lorapick config check FILE`: say what is wrong with a configuration, all of it, before anything is started.
 
-In: a configuration file, and the pods file and catalogue that it names. Out: one line when all is good, else a line per
-problem and exit code 2. Not here: what is right (see `wire.config`).
+In: a configuration file, and the pods file and catalogue that it names. Out: one line when all is good, and one for
+each key that no part acts on yet; else a line per problem and exit code 2. Not here: what is right (`wire.config`).
 """
 
 import json
@@ -13,7 +13,8 @@ import msgspec
 import typer
 
 from lorapick.cli.loading import load
-from lorapick.wire.config import ConfigError, settings_hash
+from lorapick.wire.config import ConfigError, Later, one_per_key, settings_hash
+from lorapick.wire.config.later import HEADING
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +28,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the catalogue included."""
     pods: int
     pods_from: str
+    later: tuple[Later, ...]
+    """Keys that no part acts on yet."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,11 +60,19 @@ def check(
     if as_json:
         _print({"ok": True, **msgspec.to_builtins(checked)})
     else:
-        pods = f"{checked.pods} pod{'' if checked.pods == 1 else 's'}"
-        print(
-            f"{checked.file} is good: policy {checked.policy}, {checked.adapters} adapters, "
-            f"{pods} from {checked.pods_from}, hash {checked.hash}"
-        )
+        _say(checked)
+
+
+def _say(checked: Checked) -> None:
+    pods = f"{checked.pods} pod{'' if checked.pods == 1 else 's'}"
+    print(
+        f"{checked.file} is good: policy {checked.policy}, {checked.adapters} adapters, "
+        f"{pods} from {checked.pods_from}, hash {checked.hash}"
+    )
+    if checked.later:
+        print(f"\n{HEADING}:")
+        for line in one_per_key(checked.later):
+            print(f"  {line}")
 
 
 def examine(file: Path) -> Checked:
@@ -79,6 +90,7 @@ def examine(file: Path) -> Checked:
         adapters=len(settings.adapters),
         pods=len(loaded.pods),
         pods_from=settings.discovery.file or "the configuration",
+        later=loaded.later,
     )
 
 

@@ -12,7 +12,7 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.live.catalogue import CatalogueError, with_catalogue
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
-from lorapick.wire.config import ConfigError, Problem, parse_settings, unreadable
+from lorapick.wire.config import ConfigError, Later, Problem, later_keys, parse_settings, unreadable
 from lorapick.wire.podsfile import parse_pods
 
 
@@ -24,6 +24,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     """The catalogue's adapters included."""
     pods: tuple[Pod, ...]
+    later: tuple[Later, ...]
+    """Keys that no part acts on yet."""
 
     @property
     def pods_file(self) -> Path | None:
@@ -54,7 +56,8 @@ def load(path: Path) -> Loaded:
             problems.extend(error.problems)
     if problems:
         raise ConfigError(problems)
-    return Loaded(path=path, content=content, settings=settings, pods=pods)
+    later = later_keys(content, file=str(path))
+    return Loaded(path=path, content=content, settings=settings, pods=pods, later=later)
 
 
 def _read(path: Path) -> bytes:

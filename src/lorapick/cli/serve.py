@@ -18,7 +18,10 @@ from lorapick.cli.loading import load
 from lorapick.dash.page import static_directory
 from lorapick.live.serve import Addresses, serve
 from lorapick.live.web import BindError
-from lorapick.wire.config import ConfigError
+from lorapick.wire.config import ConfigError, one_per_key
+from lorapick.wire.config.later import HEADING
+
+log = logging.getLogger(__name__)
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +39,8 @@ def serve_command(
     try:
         _logging(log_level)
         loaded = load(config)
+        for line in one_per_key(loaded.later):
+            log.warning("%s: %s", HEADING, line)
         uvloop.run(
             serve(
                 loaded.settings,

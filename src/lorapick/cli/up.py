@@ -23,6 +23,7 @@ from lorapick.live.processes import ChildExit
 from lorapick.live.run_lock import RunDirectoryError, RunLock
 from lorapick.live.stack import Stack, StackError
 from lorapick.live.traffic import sample_traffic
+from lorapick.wire.config.later import HEADING
 
 _LOOK_AT_PODS_EVERY = 1.0
 
@@ -85,6 +86,8 @@ async def _run(plan: UpPlan, say: Callable[[str, dict[str, Any]], None]) -> None
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     say("starting", {"pods": len(plan.options.external) or plan.options.pods, "run_dir": str(plan.options.run_dir)})
+    for line in plan.later:
+        say("later", {"message": line})
     stack = Stack(plan.options, on_exit=lambda ended: _say_exit(ended, say))
     try:
         if await _unless(stop, stack.start()):
@@ -209,6 +212,7 @@ def _died_text(facts: dict[str, Any]) -> str:
 
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "starting": lambda facts: f"starting Envoy, the picker and {facts['pods']} pods; logs are in {facts['run_dir']}/",
+    "later": lambda facts: f"{HEADING}: {facts['message']}",
     "ready": _ready_text,
     "traffic": lambda facts: f"sample traffic: {facts['rate']:g} requests/s over {facts['adapters']} adapters",
     "died": _died_text,

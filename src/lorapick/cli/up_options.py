@@ -16,6 +16,7 @@ from lorapick.live.stack_options import StackOptions
 from lorapick.model.pods import Pod
 from lorapick.model.settings import ServerSettings, Settings
 from lorapick.pod.values import SwapMode
+from lorapick.wire.config import one_per_key
 from lorapick.wire.podsfile import parse_pods
 
 
@@ -36,6 +37,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's own list of pods, to be followed; None: the pods stay as they are."""
     settings: Settings = Settings()
     """The operator's configuration, adapters of its catalogue included; defaults without one."""
+    later: tuple[str, ...] = ()
+    """Its keys that no part acts on yet, a line each."""
 
 
 def plan_of(flags: Mapping[str, Any]) -> UpPlan:
@@ -137,6 +140,7 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
         traffic_adapters=names,
         pods_file=loaded.pods_file,
         settings=settings,
+        later=one_per_key(loaded.later),
     )
 
 

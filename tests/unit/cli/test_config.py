@@ -37,6 +37,28 @@ def test_the_example_is_good_from_any_working_directory(folder: Path) -> None:
     assert (code, said["ok"], said["pods"], said["adapters"], len(said["hash"])) == (0, True, 4, 5, 16)
 
 
+def test_keys_that_change_nothing_are_listed_by_place(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    pods = "discovery: {file: pods.yaml}\n"
+    path.write_text(f"{pods}slo: {{ttft_p95: 1s}}\nadapters: {{list: [{{name: a, rank: 8}}]}}\n")
+    code, out, _ = run("check", str(path))
+    listed = ["", "parsed, not yet acted on:", f"  {path}:2:1: slo: no decision looks at it"]
+    assert (code, out.splitlines()[1:]) == (0, listed)
+    assert json.loads(run("check", str(path), "--json")[1])["later"] == [
+        {
+            "file": str(path),
+            "line": 2,
+            "column": 1,
+            "field": "slo",
+            "key": "slo",
+            "message": "no decision looks at it",
+        }
+    ]
+    path.write_text(pods)
+    assert "not yet" not in run("check", str(path))[1]
+    assert json.loads(run("check", str(path), "--json")[1])["later"] == []
+
+
 def test_every_problem_is_a_line_on_standard_error_and_the_code_is_2(folder: Path) -> None:
     path = folder / "lorapick.yaml"
     path.write_text("picking: {policy: best}\nsed: 1\n")

@@ -1,5 +1,7 @@
 """`lorapick serve` refuses what it cannot obey before anything listens, in the words of `config check` and `up`."""
 
+import logging
+import socket
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,16 @@ def test_an_unknown_log_level_is_named_with_the_known_ones(tmp_path: Path) -> No
         2,
         "lorapick serve: --log-level: 'loud' is unknown; use one of debug, info, warning, error\n",
     )
+
+
+def test_each_key_that_changes_nothing_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "lorapick.yaml"
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = f"127.0.0.1:{holder.getsockname()[1]}"
+        path.write_text(f'discovery: {{pods: []}}\nslo: {{ttft_p95: 1s}}\nserver: {{metrics: "{taken}"}}\n')
+        with caplog.at_level(logging.WARNING):
+            code, err = run(path)
+    assert (code, taken in err) == (2, True)
+    assert f"parsed, not yet acted on: {path}:2:1: slo: no decision looks at it" in caplog.text

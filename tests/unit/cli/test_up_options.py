@@ -95,6 +95,15 @@ def test_a_configuration_is_taken_over_and_flags_win(tmp_path):
     }
 
 
+def test_keys_that_change_nothing_are_told_once_each(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text(CONFIG.replace("{name: legal, rank: 16}", "{name: a, size: 1MB}, {name: b, size: 2MB}"))
+    (line,) = plan(config=path).later
+    assert line.startswith(f"{path}:4:29: adapters.list[0].size: loads are expected to take load_times")
+    assert line.endswith("(and 1 more of this key)")
+    assert plan().later == ()
+
+
 def test_relative_paths_start_at_the_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     adapter = Path("fleet/peft/legal/adapter_config.json")
