@@ -2,7 +2,7 @@
 
 `trivial` exchanges the same messages as lorapick; `trivial_lean` is not even shown response headers.
 
-    python -m bench.gateway [--rounds 5] [--seconds 4] [--json]
+    python -m bench.gateway [--rounds 5] [--seconds 4]
 
 Four upstreams (an Envoy that answers directly), four gateways side by side, measured in turn in each round, the
 order rotating: requests/s at saturation (16 connections), and latency at 200 requests/s (Poisson). Everything runs

@@ -49,16 +49,17 @@ async def fleet(stack):
         return await answer.json()
 
 
-async def loads(stack):
-    """Loads of every pod so far, by the pods' own count."""
-    total = 0.0
+async def truths(stack):
+    """What each pod holds and has done, by its own word."""
+    found = []
     for pod in stack.pods:
-        async with stack.session.get(f"http://{pod.address}/metrics") as answer:
-            page = await answer.text()
-        total += sum(
-            float(line.split()[-1]) for line in page.splitlines() if line.startswith("lorapick_pod_loads_total")
-        )
-    return total
+        async with stack.session.get(f"http://{pod.address}/emulator/state") as answer:
+            found.append((await answer.json())["stats"])
+    return found
+
+
+async def loads(stack):
+    return sum(stats["loads"] for stats in await truths(stack))
 
 
 async def test_openai_client_streaming_and_not(stack, client):
@@ -125,16 +126,16 @@ async def test_clients_cannot_choose_the_pod(stack):
             assert answer.headers["x-lorapick-pod"] == home
 
 
-async def test_a_stampede_is_one_load(stack):
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_stampede_is_one_load(stack, stream):
     """R3.3: a hundred requests for a cold adapter in two seconds cause one load."""
-    # An adapter that nobody asked for lately is on no GPU: fill the slots with others first.
-    for number in range(1, ADAPTERS):
-        await ask(stack, f"adapter-{number:03d}", tokens=1)
+    held = {name for stats in await truths(stack) for name in (*stats["on_gpu"], *stats["loading"])}
+    cold = next(name for name in (f"adapter-{number:03d}" for number in range(ADAPTERS)) if name not in held)
     before = await loads(stack)
 
     async def one(number):
         await asyncio.sleep(number * 0.02)
-        return await ask(stack, "adapter-000", tokens=8)
+        return await ask(stack, cold, tokens=8, stream=stream)
 
     answers = await asyncio.gather(*(one(number) for number in range(100)))
     assert {status for status, _, _ in answers} == {200}
@@ -248,9 +249,8 @@ async def test_a_picker_that_hangs_is_replaced(stack):
     assert await becomes_true(lambda: _picks(stack), within=20.0)
     hung = stack.picker_pid
     os.kill(hung, signal.SIGSTOP)
-    began = time.monotonic()
+    # How soon is held in virtual time by the watchdog's own tests; here that it happens at all.
     assert await becomes_true(lambda: _other_picker(stack, hung), within=10.0)
-    print(f"replaced after {time.monotonic() - began:.2f} s")
     assert await becomes_true(lambda: _picks(stack), within=20.0)
 
 

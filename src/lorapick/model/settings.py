@@ -57,10 +57,10 @@ class PickingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds that a load is expected to take by the tier it comes from, until measured.
+    """Seconds within which a load counts as over when nobody reports its end, by the tier it comes from.
 
-    Source: calibration in the documentation (Llama-class 7-8B, rank 16): activation 8 ms, page-cache disk 60 ms,
-    plus the article's warm-up of 75 ms; in `drain` mode the drain comes on top and is seen through the response.
+    From host memory: activation 8 ms (vLLM 0.8.5, H100) plus a warm-up of 50-100 ms. From disk: the article's worst
+    case of 670 ms, its drain included. A load that is over sooner and says so is believed sooner; nothing is learned.
     """
 
     cpu: Seconds = 0.1
