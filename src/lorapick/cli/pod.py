@@ -130,8 +130,10 @@ def _adapters(value: str, flag: str) -> tuple[AdapterSpec, ...]:
     if value.lstrip("-").isdecimal():
         return numbered_adapters(int(value))
     try:
-        return read_adapters(Path(value).read_bytes())
+        text = Path(value).read_bytes()
     except OSError as error:
         raise OptionsError(f"{flag} {value}: {error.strerror}; give a count, or a YAML or JSON file") from None
+    try:
+        return read_adapters(text, file=value)
     except OptionsError as error:
-        raise OptionsError(f"{flag} {value}: {error}") from None
+        raise OptionsError(f"{flag}: {error}") from None

@@ -37,12 +37,13 @@ def test_bad_input_exits_2_and_says_what_would_be_right(flags: list[str], parts:
         assert part in ended.stderr
 
 
-def test_a_bad_adapters_file_is_named_with_its_flag(tmp_path: Path) -> None:
+def test_a_bad_adapters_file_is_named_with_its_flag_and_the_line(tmp_path: Path) -> None:
     listed = tmp_path / "adapters.yaml"
-    listed.write_text("- {name: code, colour: red}")
+    listed.write_text("- legal\n- {name: code, colour: red}\n")
     ended = run("--adapters", str(listed))
     assert ended.exit_code == 2
-    assert f"--adapters {listed}" in ended.stderr and "colour" in ended.stderr
+    said = f'--adapters: {listed}:2:16: [1].colour: unknown key (found "colour"); known: name, rank, size'
+    assert ended.stderr == f"lorapick pod: {said}\n"
 
 
 def test_a_port_in_use_is_named() -> None:

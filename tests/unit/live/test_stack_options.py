@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lorapick.core.picking.policies import POLICIES
-from lorapick.live.podserver.options import read_adapters
+from lorapick.live.podserver.adapters_file import read_adapters
 from lorapick.live.stack_options import (
     PickerPlace,
     StackOptions,
@@ -65,7 +65,11 @@ def test_pods_survive_their_file():
 
 def test_adapters_survive_their_file():
     text = msgspec.yaml.encode(adapters_document(StackOptions(adapters=3)))
-    assert [adapter.name for adapter in read_adapters(text)] == ["adapter-000", "adapter-001", "adapter-002"]
+    assert [adapter.name for adapter in read_adapters(text, file="adapters.yaml")] == [
+        "adapter-000",
+        "adapter-001",
+        "adapter-002",
+    ]
 
 
 def test_emulated_pods_follow_each_other_or_take_free_ports():

@@ -3,8 +3,9 @@
 Made for demonstrations and tests: `serving(options)` runs one in this process, `lorapick pod` one in its own.
 """
 
+from lorapick.live.podserver.adapters_file import read_adapters
 from lorapick.live.podserver.app import build_app
-from lorapick.live.podserver.options import OptionsError, PodServerOptions, numbered_adapters, read_adapters
+from lorapick.live.podserver.options import OptionsError, PodServerOptions, numbered_adapters
 from lorapick.live.podserver.serve import CannotListenError, PortInUseError, Served, serve, serving
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""What an emulated pod is told at its start, as one value, and how lists of adapters are read.
+"""What an emulated pod is told at its start, as one value.
 
-In: numbers and names from flags or from code, the bytes of an adapters file.
+In: numbers and names from flags or from code.
 Out: `PodServerOptions`, or `OptionsError` with the value, the limit and the remedy.
-Not here: reading files or flags (see `cli.pod`), behaviour.
+Not here: files of adapters (see `adapters_file`), flags (see `cli.pod`), behaviour.
 """
 
 import msgspec
@@ -71,34 +71,6 @@ def numbered_adapters(count: int, *, rank: int = 16) -> tuple[AdapterSpec, ...]:
 def adapter_spec(name: AdapterName, *, rank: int = 16, size: int | None = None) -> AdapterSpec:
     """An adapter; its size in bytes follows from the rank (q and v of Llama-3.1-70B in FP16) unless given."""
     return AdapterSpec(name=name, rank=rank, size=rank * 4_096_000 if size is None else size)
-
-
-class _Row(msgspec.Struct, forbid_unknown_fields=True):
-    name: AdapterName
-    rank: int = 16
-    size: int | None = None
-
-
-class _AdaptersFile(msgspec.Struct, forbid_unknown_fields=True):
-    adapters: list[_Row | str]
-
-
-def read_adapters(text: bytes) -> tuple[AdapterSpec, ...]:
-    """Adapters of a YAML or JSON file: a list, or a mapping with `adapters:`, of names or `{name, rank, size}`.
-
-    Raises:
-        OptionsError: not YAML, or not such a list; the message names the place.
-    """
-    try:
-        document = msgspec.yaml.decode(text)
-        listed = {"adapters": document} if isinstance(document, list) else document
-        rows = msgspec.convert(listed, _AdaptersFile).adapters
-    except msgspec.DecodeError as error:
-        raise OptionsError(
-            f"{error}; wanted is a list of adapter names, or of {{name: ..., rank: 16, size: 65536000}}"
-        ) from None
-    named = [_Row(name=row) if isinstance(row, str) else row for row in rows]
-    return tuple(adapter_spec(row.name, rank=row.rank, size=row.size) for row in named)
 
 
 def _require(good: bool, message: str) -> None:

@@ -90,6 +90,11 @@ class At:
         return isinstance(self.node, ScalarNode)
 
     @property
+    def is_mapping(self) -> bool:
+        """Whether it has keys."""
+        return isinstance(self.node, MappingNode)
+
+    @property
     def is_null(self) -> bool:
         """Whether nothing stands here (`key:` without a value, `~`, `null`)."""
         return self.tag == _NULL

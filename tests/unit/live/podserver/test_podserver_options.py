@@ -1,17 +1,12 @@
-"""Options and lists of adapters: good ones are taken, bad ones named with value, limit and remedy."""
-
-from contextlib import suppress
+"""Options: good ones are taken, bad ones named with value, limit and remedy."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lorapick.live.podserver.options import (
     OptionsError,
     PodServerOptions,
     adapter_spec,
     numbered_adapters,
-    read_adapters,
 )
 from lorapick.model.pods import PodLimits
 from lorapick.pod.values import PodConfig
@@ -33,38 +28,6 @@ def test_a_size_follows_from_the_rank_unless_given() -> None:
     assert adapter_spec("a").size == 65_536_000
     assert adapter_spec("a", rank=64).size == 4 * 65_536_000
     assert adapter_spec("a", rank=64, size=7).size == 7
-
-
-def test_files_list_names_or_more() -> None:
-    listed = read_adapters(b"- one\n- {name: two, rank: 64}\n- {name: three, size: 5}\n")
-    assert [(a.name, a.rank, a.size) for a in listed] == [
-        ("one", 16, 65_536_000),
-        ("two", 64, 262_144_000),
-        ("three", 16, 5),
-    ]
-    assert read_adapters(b'{"adapters": ["one"]}') == (adapter_spec("one"),)
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        (b"just text", "list of adapter names"),
-        (b"- {rank: 16}", "name"),
-        (b"- {name: a, color: red}", "color"),
-        (b"- {name: a, rank: high}", "rank"),
-        (b"a: [", "list of adapter names"),
-        (b"other: []", "other"),
-    ],
-)
-def test_bad_files_are_named(text: bytes, part: str) -> None:
-    with pytest.raises(OptionsError, match=part):
-        read_adapters(text)
-
-
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(text: bytes) -> None:
-    with suppress(OptionsError):
-        read_adapters(text)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
@@ -61,6 +61,7 @@ def test_one_line_for_each_key() -> None:
     assert "l.yaml:13:1: slo: no decision looks at it" in lines
 
 
+@settings(max_examples=30)
 @given(st.recursive(st.text("ab[]{}:, \n", max_size=6), lambda inner: st.lists(inner, max_size=3), max_leaves=5))
 def test_a_file_of_another_shape_has_none(shape: object) -> None:
     """What is wrong with it is for `parse_settings` to say."""
