@@ -23,6 +23,8 @@ from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import PodName, Ratio, Seconds
 
+TIERS = tuple(Tier)
+"""By code; a call of the enum costs thirty times as much."""
 RETRY_AFTER = 1.0
 """Seconds that a client should wait before it tries a refused request again."""
 
@@ -296,7 +298,7 @@ def _pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, fol
         adapter=case.query.adapter,
         pod=targets[row].pod if row >= 0 else None,
         score=choice.score if row >= 0 else None,
-        tier=Tier(codes[row] & TIER_BITS) if codes is not None and row >= 0 else None,
+        tier=TIERS[codes[row] & TIER_BITS] if codes is not None and row >= 0 else None,
         fallbacks=tuple([targets[other].pod for other in choice.fallbacks]),
         reason=reason,
         follows=follows,
@@ -309,7 +311,7 @@ def _pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, fol
 def _journal(case: Case, made: Pick, outcome: str) -> None:
     """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
     state, query = case.state, case.query
-    if not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
+    if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
         return
     view = state.columns.frozen(query.adapter, reads=case.policy.reads)
     if query.codes is not None:

@@ -40,9 +40,11 @@ class Decision(NamedTuple):
 class Journal:
     """The latest decisions by request id; a request that was held and then dispatched shows its last decision."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_kept", "on")
 
     def __init__(self) -> None:
+        self.on = True
+        """Whether anything is kept."""
         self._kept: OrderedDict[RequestId, Decision] = OrderedDict()
 
     def __len__(self) -> int:

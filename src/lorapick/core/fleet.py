@@ -64,8 +64,10 @@ HANDLERS: dict[type[events.Event], Handler] = {
 class Fleet:
     """Decisions for one fleet of pods that share base models."""
 
-    def __init__(self, settings: Settings, *, seed: int = 0) -> None:
+    def __init__(self, settings: Settings, *, seed: int = 0, journal: bool = True) -> None:
+        """Start without pods. Without `journal` no decision can be explained later, and each costs less."""
         self._state = FleetState(settings, seed=seed)
+        self._state.journal.on = journal
         self._now: Seconds = float("-inf")
         self._owed: list[Effect] = []
         """Effects of time passing that an event which was refused did not bring out."""

@@ -263,6 +263,11 @@ class PodEngine:
         self._run(now)
         return views.stats_of(self._machine, now)
 
+    def glance(self, now: Seconds) -> views.Glance:
+        """The few figures of `stats` that are asked for often."""
+        self._run(now)
+        return views.glance_of(self._machine, now)
+
     def residency(self) -> dict[AdapterName, Tier]:
         """Tier of every registered adapter as of the last `now`."""
         queue = self._machine.loader.queue

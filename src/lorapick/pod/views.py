@@ -4,6 +4,7 @@ In: a machine that has run up to `now`. Out: values. Not here: changes of any ki
 """
 
 from math import inf, isclose
+from typing import NamedTuple
 
 from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.ledger import Ledger
@@ -37,6 +38,38 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
         hits=ledger.hits,
         misses=ledger.misses,
         time=_time(machine, now),
+    )
+
+
+class Glance(NamedTuple):
+    """The part of `PodStats` that a scrape of every second needs; made at a third of the cost."""
+
+    running: int
+    waiting: int
+    deferred: int
+    kv_usage: Ratio
+    loads: int
+    preemptions: int
+    in_flight: tuple[AdapterName, ...]
+    busy: Seconds
+    """All time since the start that was not idle."""
+
+
+def glance_of(machine: Machine, now: Seconds) -> Glance:
+    """What `stats_of` says of these figures."""
+    ledger = machine.ledger
+    idle = ledger.idle
+    if machine.phase is Phase.IDLE:
+        idle += now - machine.since
+    return Glance(
+        len(machine.batch.running),
+        len(machine.waiting),
+        _deferred(machine) if machine.waiting else 0,
+        _kv_usage(machine, now),
+        ledger.loads,
+        ledger.preemptions,
+        _in_flight(machine),
+        now - machine.born - idle,
     )
 
 

@@ -34,8 +34,8 @@ class Kernel:
         self._heap: list[tuple[Seconds, int, int, Callable[[Any], None], Any]] = []
         self._sequence = 0
 
-    def at(self, time: Seconds, priority: Priority, call: Callable[[Any], None], argument: Any = None) -> None:
-        """Call `call(argument)` at `time`.
+    def at(self, time: Seconds, priority: int, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Call `call(argument)` at `time`; `priority` is one of `Priority`.
 
         Raises:
             ValueError: `time` lies in the past.

@@ -37,6 +37,10 @@ from lorapick.sim.measures import GpuTime
 from lorapick.sim.scrapes import Scrape
 from lorapick.sim.workload.follow import Followers
 
+# Looking a member up in its enum takes longer than what is done with it here.
+_POD, _SCRAPE, _TICK, _CHANGE, _ARRIVAL = (int(each) for each in Priority)
+_SERVED, _FAILED, _REJECTED = Outcome.SERVED, Outcome.FAILED, Outcome.REJECTED
+
 
 class Observer(Protocol):
     """Told of everything, in order. Must not change the world."""
@@ -69,15 +73,13 @@ class Deadlock(Exception):  # noqa: N818 - what it is, not that it is one
 class SimPod:
     """One pod of the simulation."""
 
-    __slots__ = ("alive", "commanded", "down_since", "due", "engine", "past", "pod", "scrape", "started")
+    __slots__ = ("alive", "commanded", "down_since", "due", "engine", "past", "pod", "scrape")
 
     def __init__(self, pod: Pod, engine: PodEngine, *, scrape: Scrape, now: Seconds) -> None:
         self.pod = pod
         self.engine = engine
         self.scrape = scrape
         self.alive = True
-        self.started = now
-        """Start of its process: another one means a restart."""
         self.due: Seconds | None = None
         """Time of the earliest wake that is scheduled."""
         self.commanded: dict[AdapterName, None] = {}
@@ -101,11 +103,12 @@ class World:
         draws: Callable[[PodName], Callable[[], float]] | None = None,
         followers: Followers | None = None,
         reports_loaded: bool = False,
+        journal: bool = False,
     ) -> None:
         """Make everything; nothing happens before `run`.
 
         `draws` gives each pod its numbers for load failures; `followers` are the requests that follow an answer;
-        `reports_loaded`: whether pods say what they hold.
+        `reports_loaded`: whether pods say what they hold; `journal`: whether decisions can be explained afterwards.
         """
         self.check_every: int | None = None
         """Check the core's and the pods' invariants after every so many events of the core; None: never."""
@@ -114,7 +117,7 @@ class World:
         self._reports_loaded = reports_loaded
         self.kernel = Kernel()
         self.settings = settings
-        self.fleet = Fleet(settings, seed=seed)
+        self.fleet = Fleet(settings, seed=seed, journal=journal)
         self.observer = observer
         self._adapters = tuple(adapters)
         self._names = tuple(spec.name for spec in adapters)
@@ -175,12 +178,17 @@ class World:
         now = self.kernel.now
         draw = self._draws(pod.name) if self._draws is not None else None
         engine = PodEngine(config, self._adapters, now=now, draw=draw)
-        self.pods[pod.name] = SimPod(pod, engine, scrape=self._new_scrape(engine), now=now)
+        self.pods[pod.name] = SimPod(pod, engine, scrape=self._new_scrape(pod), now=now)
         self.apply(said.PodAppeared, pod=pod)
         self._report(self.pods[pod.name])
 
-    def _new_scrape(self, engine: PodEngine) -> Scrape:
-        return Scrape(slots=engine.config.limits.max_loras, reports_loaded=self._reports_loaded)
+    def _new_scrape(self, pod: Pod) -> Scrape:
+        return Scrape(
+            started=self.kernel.now,
+            registered=self._names,
+            slots=pod.limits.max_loras,
+            reports_loaded=self._reports_loaded,
+        )
 
     def restart_pod(self, name: PodName, *, down: Seconds) -> None:
         """A pod's process dies now and is back, empty, after `down` seconds."""
@@ -195,15 +203,14 @@ class World:
         for request_id in lost:
             self._broken(request_id, 502)
         self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
-        self.kernel.at(now + down, Priority.CHANGE, self._back, sim)
+        self.kernel.at(now + down, _CHANGE, self._back, sim)
 
     def _back(self, sim: SimPod) -> None:
         now = self.kernel.now
         sim.past = sim.past.plus(GpuTime(down=now - sim.down_since))
         sim.engine.restart(now)  # its clock begins now
         sim.alive = True
-        sim.started = now
-        sim.scrape = self._new_scrape(sim.engine)
+        sim.scrape = self._new_scrape(sim.pod)
         self._report(sim)
 
     def apply(self, kind: Callable[..., Event], **fields: Any) -> None:
@@ -224,7 +231,7 @@ class World:
         due = self.fleet.next_wakeup()
         if due is not None and (self._tick_at is None or due < self._tick_at):
             self._tick_at = max(due, now)
-            self.kernel.at(self._tick_at, Priority.TICK, self._tick)
+            self.kernel.at(self._tick_at, _TICK, self._tick)
         if self.check_every is not None and number % self.check_every == 0:
             self._check()
 
@@ -241,7 +248,7 @@ class World:
         if arrival is None:
             self._exhausted = True
         else:
-            self.kernel.at(max(arrival.t, self.kernel.now), Priority.ARRIVAL, self._arrive, arrival)
+            self.kernel.at(max(arrival.t, self.kernel.now), _ARRIVAL, self._arrive, arrival)
 
     def _arrive(self, arrival: Arrival) -> None:
         self._enter(arrival)
@@ -270,7 +277,7 @@ class World:
 
     def _reject(self, effect: Reject) -> None:
         del self._open[effect.request_id]
-        self.observer.ended(effect.request_id, Outcome.REJECTED, self.kernel.now)
+        self.observer.ended(effect.request_id, _REJECTED, self.kernel.now)
 
     def _dispatch(self, effect: Dispatch) -> None:
         sim = self.pods.get(effect.target.pod)
@@ -287,7 +294,7 @@ class World:
             if sim is not None and sim.alive:
                 self.apply(said.RequestDispatched, request_id=effect.request_id, pod=target.pod)
                 return sim
-        self._end(effect.request_id, Outcome.FAILED, 503)
+        self._end(effect.request_id, _FAILED, 503)
         return None
 
     def _submit(self, sim: SimPod, effect: Dispatch) -> None:
@@ -302,17 +309,17 @@ class World:
         try:
             sim.engine.submit(request, self.kernel.now)
         except PodError as error:
-            self._end(arrival.id, Outcome.FAILED, 404 if isinstance(error, UnknownAdapter) else 400)
+            self._end(arrival.id, _FAILED, 404 if isinstance(error, UnknownAdapter) else 400)
         self._rewake(sim)
 
     def _end(self, request_id: RequestId, outcome: Outcome, status: int) -> None:
         now, arrival = self.kernel.now, self._open.pop(request_id)
         self.observer.ended(request_id, outcome, now)
         self.apply(said.RequestEnded, request_id=request_id, outcome=outcome, status=status)
-        if self._followers is not None and outcome is Outcome.SERVED:
+        if self._followers is not None and outcome is _SERVED:
             for follower in self._followers.after_end(arrival, now):
                 self._coming += 1
-                self.kernel.at(follower.t, Priority.ARRIVAL, self._follow, follower)
+                self.kernel.at(follower.t, _ARRIVAL, self._follow, follower)
 
     # -- pods
 
@@ -321,7 +328,7 @@ class World:
         due = sim.engine.next_end()
         if due is not None and (sim.due is None or due < sim.due):
             sim.due = due
-            self.kernel.at(due, Priority.POD, self._wake, sim)
+            self.kernel.at(due, _POD, self._wake, sim)
 
     def _wake(self, sim: SimPod) -> None:
         # A wake that a sooner one has overtaken finds nothing to do.
@@ -341,7 +348,7 @@ class World:
 
     def _finished(self, sim: SimPod, event: RequestFinished) -> None:
         del sim
-        self._end(event.request_id, Outcome.SERVED, 200)
+        self._end(event.request_id, _SERVED, 200)
 
     def _failed(self, sim: SimPod, event: RequestFailed) -> None:
         del sim
@@ -351,7 +358,7 @@ class World:
         # A stream's headers came when the pod took the request. They change nothing but what its failure means, so
         # nobody is told of them before that.
         self.apply(said.ResponseStarted, request_id=request_id, status=200)
-        self._end(request_id, Outcome.FAILED, status)
+        self._end(request_id, _FAILED, status)
 
     def _loaded(self, sim: SimPod, event: SwapEnded) -> None:
         if sim.commanded.pop(event.adapter, event) is None:
@@ -382,7 +389,7 @@ class World:
         interval = self.settings.scrape.interval
         for number, sim in enumerate(self.pods.values(), start=1):
             first = self.kernel.now + interval * number / len(self.pods)
-            self.kernel.at(first, Priority.SCRAPE, self._scrape, sim)
+            self.kernel.at(first, _SCRAPE, self._scrape, sim)
 
     def _scrape(self, sim: SimPod) -> None:
         if sim.alive:
@@ -393,13 +400,12 @@ class World:
         if self._under_way():
             if self._stuck():
                 raise Deadlock(self._story())
-            self.kernel.at(self.kernel.now + self.settings.scrape.interval, Priority.SCRAPE, self._scrape, sim)
+            self.kernel.at(self.kernel.now + self.settings.scrape.interval, _SCRAPE, self._scrape, sim)
 
     def _report(self, sim: SimPod) -> None:
         now = self.kernel.now
         self.advance(sim)
-        report = sim.scrape.report(sim.engine.stats(now), now=now, started=sim.started, registered=self._names)
-        self.apply(said.PodReported, pod=sim.pod.name, report=report)
+        self.apply(said.PodReported, pod=sim.pod.name, report=sim.scrape.report(sim.engine, now))
 
     def _tick(self, _: None) -> None:
         self._tick_at = None

@@ -51,12 +51,15 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
 
 def passing(query: Query, view: FleetView, *, now: Seconds) -> list[int]:
     """Rows that `veto` passes, in row order: the same tests in one loop without a call per row."""
-    gate, prefill, queue, limit, fresh = view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until
     oldest = float("-inf") if query.ignore_stale else now
+    # Columns are longer than `rows`; the range ends the loop.
+    columns = zip(
+        range(view.rows), view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until, strict=False
+    )
     rows = [
         row
-        for row in range(view.rows)
-        if not gate[row] and not prefill[row] and queue[row] < limit[row] and fresh[row] >= oldest
+        for row, gate, prefill, queue, limit, fresh in columns
+        if not gate and not prefill and queue < limit and fresh >= oldest
     ]
     codes = query.codes
     if codes is not None:
