@@ -64,5 +64,5 @@ def progress(change: Change, times: FloatArray) -> FloatArray:
     """How much of a change holds at each time, from 0 to 1."""
     if change.over == 0:
         return (times >= change.at).astype(np.float64)
-    grown: FloatArray = np.clip((times - change.at) / change.over, 0.0, 1.0)
+    grown: FloatArray = np.clip(times - change.at, 0.0, change.over) / change.over
     return grown
