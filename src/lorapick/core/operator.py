@@ -92,21 +92,23 @@ def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Eff
 
 def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
     """Pins by pod or selector count in the score from now on; pins by count wait for the controller."""
-    return _set_pin(state, event.adapter, event.pin, now=now, cause=event)
+    del now
+    return _set_pin(state, event.adapter, event.pin, cause=event)
 
 
 def on_pin_cleared(state: FleetState, event: PinCleared, *, now: Seconds) -> list[Effect]:
     """The operator no longer insists."""
-    return _set_pin(state, event.adapter, None, now=now, cause=event)
+    del now
+    return _set_pin(state, event.adapter, None, cause=event)
 
 
-def _set_pin(state: FleetState, name: AdapterName, pin: PinSpec | None, *, now: Seconds, cause: Event) -> list[Effect]:
+def _set_pin(state: FleetState, name: AdapterName, pin: PinSpec | None, *, cause: Event) -> list[Effect]:
     if pin is None:
         state.pins.pop(name, None)
     else:
         state.pins[name] = pin
     for row, pod in state.columns.live():
-        state.residency.pin(row, name, pinned=pin is not None and pins_here(pin, pod), now=now)
+        state.residency.pin(row, name, pinned=pin is not None and pins_here(pin, pod))
     if pin is not None and pin.replicas is not None:
         return [_not_yet(cause, "pins by count are placed by the controller")]
     return []
@@ -114,28 +116,30 @@ def _set_pin(state: FleetState, name: AdapterName, pin: PinSpec | None, *, now: 
 
 def on_adapter_declared(state: FleetState, event: AdapterDeclared | AdapterChanged, *, now: Seconds) -> list[Effect]:
     """The operator names an adapter or says more of it."""
-    return _declare(state, event.adapter, now=now, cause=event)
+    del now
+    return _declare(state, event.adapter, cause=event)
 
 
-def _declare(state: FleetState, adapter: Adapter, *, now: Seconds, cause: Event) -> list[Effect]:
+def _declare(state: FleetState, adapter: Adapter, *, cause: Event) -> list[Effect]:
     before = state.adapters.get(adapter.name)
     state.adapters[adapter.name] = adapter
     state.residency.declare(adapter.name)
     # A pin that the declaration itself gave goes with it; one set by PinSet stays.
     if adapter.pin is not None or (before is not None and before.pin is not None):
-        return _set_pin(state, adapter.name, adapter.pin, now=now, cause=cause)
+        return _set_pin(state, adapter.name, adapter.pin, cause=cause)
     return []
 
 
 def on_adapter_retired(state: FleetState, event: AdapterRetired, *, now: Seconds) -> list[Effect]:
     """The operator withdraws an adapter; pods that accept it may still be asked for it."""
-    return _retire(state, event.adapter, now=now, cause=event)
+    del now
+    return _retire(state, event.adapter, cause=event)
 
 
-def _retire(state: FleetState, name: AdapterName, *, now: Seconds, cause: Event) -> list[Effect]:
+def _retire(state: FleetState, name: AdapterName, *, cause: Event) -> list[Effect]:
     state.adapters.pop(name, None)
     state.residency.retire(name)
-    return _set_pin(state, name, None, now=now, cause=cause)
+    return _set_pin(state, name, None, cause=cause)
 
 
 def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:
@@ -144,6 +148,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     Raises:
         ValueError: they name a policy that does not exist; the old settings stay in force.
     """
+    del now
     settings = event.settings
     state.policy = make_policy(settings.picking)
     before = {adapter.name: None for adapter in state.settings.adapters}
@@ -155,9 +160,9 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     effects: list[Effect] = []
     for adapter in settings.adapters:
         before.pop(adapter.name, None)
-        effects += _declare(state, adapter, now=now, cause=event)
+        effects += _declare(state, adapter, cause=event)
     for name in before:
-        effects += _retire(state, name, now=now, cause=event)
+        effects += _retire(state, name, cause=event)
     return effects
 
 

@@ -43,8 +43,8 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.loads[row] = PodLoad(event.pod.limits)
     state.columns.gate[row] = 0
     state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
-    state.residency.appear(row, event.pod)
-    _pin(state, row, event.pod, now=now)
+    state.residency.appear(row, event.pod, now=now)
+    _pin(state, row, event.pod)
     state.refresh(row)
     return []
 
@@ -67,14 +67,14 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     state.columns.describe(row, pod)
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
-    _pin(state, row, pod, now=now)
+    _pin(state, row, pod)
     state.refresh(row)
     return release(state, row, now=now, cause=cause)
 
 
-def _pin(state: FleetState, row: int, pod: Pod, *, now: Seconds) -> None:
+def _pin(state: FleetState, row: int, pod: Pod) -> None:
     for name, pin in state.pins.items():
-        state.residency.pin(row, name, pinned=pins_here(pin, pod), now=now)
+        state.residency.pin(row, name, pinned=pins_here(pin, pod))
 
 
 def pins_here(pin: PinSpec, pod: Pod) -> bool:
@@ -152,7 +152,7 @@ def _restarted(state: FleetState, row: int, report: PodReport) -> bool:
 def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.loads[row].restarted()
     state.prefixes.clear(row)
-    state.residency.restart(row, now)
+    state.residency.restart(row, now=now)
 
 
 def _pressure(state: FleetState, row: int, report: PodReport) -> None:

@@ -107,6 +107,26 @@ def test_headers_end_a_load_and_say_how_long_it_took():
     assert book.start("r2") == []
 
 
+def test_headers_of_a_stream_prove_no_load_its_end_does():
+    """vLLM sends them at admission (ADR 0008)."""
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.arrive("legal", stream=True)
+    book.now = 0.25
+    assert book.start("r1") == []
+    assert book.tier("a", "legal") == "loading"
+    book.now = 0.5
+    assert book.end("r1", status=200) == ["note load_ended pod=a adapter=legal from=disk seconds=0.5"]
+    assert book.tier("a", "legal") == "gpu_idle"
+
+
+def test_the_end_of_a_request_that_was_not_served_proves_nothing():
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.arrive("legal", stream=True)
+    book.start("r1")
+    assert book.end("r1", Outcome.ABANDONED) == []
+    assert book.tier("a", "legal") == "loading"
+
+
 def test_headers_of_an_error_prove_no_load():
     book = Playbook(pods=["a"], adapters=["legal"])
     book.arrive("legal")

@@ -14,9 +14,9 @@ class Cell:
 
     __slots__ = ("active", "came_from", "evidence", "expected", "in_flight", "pinned", "since", "source", "tier")
 
-    def __init__(self, now: Seconds) -> None:
+    def __init__(self, since: Seconds) -> None:
         self.tier = Tier.DISK
-        self.since = now
+        self.since = since
         """When the tier last changed."""
         self.source = Source.INFERRED
         self.evidence: Seconds | None = None
@@ -39,18 +39,20 @@ class Cell:
 class PodResidency:
     """Cells and shadow of one pod."""
 
-    __slots__ = ("cells", "name", "process_start", "row", "shadow")
+    __slots__ = ("began", "cells", "name", "process_start", "row", "shadow")
 
-    def __init__(self, row: int, pod: Pod) -> None:
+    def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
         self.row = row
+        self.began = now
+        """When its process began, as far as we know: since then every adapter nobody spoke of is on disk."""
         self.name: PodName = pod.name
         self.cells: dict[AdapterName, Cell] = {}
         self.shadow = Shadow(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
 
-    def cell(self, name: AdapterName, now: Seconds) -> Cell:
+    def cell(self, name: AdapterName) -> Cell:
         """The adapter's cell, made on first use."""
         cell = self.cells.get(name)
         if cell is None:
-            cell = self.cells[name] = Cell(now)
+            cell = self.cells[name] = Cell(self.began)
         return cell

@@ -6,8 +6,8 @@ and beliefs for people. Reported beats commanded beats inferred:
   the scrape was sent;
 - commands change the belief when the engine agreed;
 - otherwise a shadow of the engine's two LRU levels follows what we routed (`core.residency.shadow`).
-`lora_requests_info` is activity, never absence, and names adapters whose requests still wait: one that we believe
-below `loading` must be on its way or there; nothing follows for those that load, and nothing for those not named.
+`lora_requests_info` is activity, never absence: vLLM names an adapter in it once a request has its first token, so
+one that it names is on the GPU, and nothing follows for others. Where the two labels differ, only `running` counts.
 A load the engine does by itself lasts from dispatch to the first response headers or to the tier's expected
 time, whichever is first. Not here: who should be where (see `core.placement`), which names pods accept
 (see `core.residency.registry`).
@@ -53,9 +53,9 @@ class Residency:
 
     # -- pods and names
 
-    def appear(self, row: int, pod: Pod) -> None:
+    def appear(self, row: int, pod: Pod, *, now: Seconds) -> None:
         """A pod with empty slots: a fresh pod is empty, not full."""
-        home = self._pods[row] = PodResidency(row, pod)
+        home = self._pods[row] = PodResidency(row, pod, now=now)
         self.registry.appear(row)
         self._columns.free_slots[row] = home.shadow.free
         self._write_all(home)
@@ -73,10 +73,11 @@ class Residency:
         for name in home.cells:
             self._loaded(row, name)
 
-    def restart(self, row: int, now: Seconds) -> None:
+    def restart(self, row: int, *, now: Seconds) -> None:
         """The pod's process is new: nothing is loaded. Requests in flight stay counted until they end."""
         home = self._pods[row]
         home.shadow.clear()
+        home.began = now
         self.registry.ask_again(row)
         for name, cell in [*home.cells.items()]:
             cell.active = False
@@ -103,11 +104,11 @@ class Residency:
         """All names that the operator or a pod gave, sorted."""
         return self.registry.names()
 
-    def pin(self, row: int, name: AdapterName, *, pinned: bool, now: Seconds) -> None:
+    def pin(self, row: int, name: AdapterName, *, pinned: bool) -> None:
         """Mark an adapter as pinned on a pod (bookkeeping for the score; the controller keeps it there)."""
         home = self._pods[row]
         if pinned or name in home.cells:
-            home.cell(name, now).pinned = pinned
+            home.cell(name).pinned = pinned
             self._write(home, name)
 
     # -- what requests tell
@@ -115,7 +116,7 @@ class Residency:
     def dispatched(self, row: int, name: AdapterName, *, now: Seconds) -> Tier:
         """A request for `name` goes to the pod; return the tier it was believed in. Off the GPU, a load begins."""
         home = self._pods[row]
-        cell = home.cell(name, now)
+        cell = home.cell(name)
         before = Tier.GPU_SERVING if cell.tier.on_gpu and (cell.in_flight or cell.active) else cell.tier
         cell.in_flight += 1
         if cell.tier < Tier.LOADING:
@@ -128,7 +129,7 @@ class Residency:
     def started(self, row: int, name: AdapterName, *, now: Seconds) -> EndedLoad | None:
         """First response headers: it is on the GPU. Return the load if that ended one."""
         home = self._pods[row]
-        cell = home.cell(name, now)
+        cell = home.cell(name)
         load = EndedLoad(row, name, cell.came_from, now - cell.since) if cell.tier is Tier.LOADING else None
         cell.evidence = now
         if not cell.tier.on_gpu:
@@ -174,14 +175,14 @@ class Residency:
         if report.loaded is not None:
             ended = self._believe(home, report.loaded, since=since, now=now)
         if report.in_flight_adapters is not None:
-            self._activity(home, report.in_flight_adapters, since=since, now=now)
+            ended += self._activity(home, report, since=since, now=now)
         self._settle(home)
         return ended
 
     def commanded(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
         """A load that somebody asked for begins; return whether none was under way and none was needed."""
         home = self._pods[row]
-        cell = home.cell(name, now)
+        cell = home.cell(name)
         begins = cell.tier < Tier.LOADING
         if begins:
             self._begin_load(home, name, cell, now=now, source=Source.COMMANDED)
@@ -194,7 +195,7 @@ class Residency:
         """The engine says that a load ended well: it accepts the adapter and has put it into a slot."""
         home = self._pods[row]
         self.registry.add(row, name)
-        cell = home.cell(name, now)
+        cell = home.cell(name)
         tier = cell.came_from if cell.tier is Tier.LOADING else cell.tier
         cell.evidence = now
         self._arrive(home, name, cell, now=now, source=Source.COMMANDED)
@@ -203,7 +204,7 @@ class Residency:
     def left(self, row: int, name: AdapterName, *, tier: Tier, now: Seconds, source: Source) -> None:
         """The adapter is now in host memory (`cpu`) or only on disk (any other tier): evicted, or its load failed."""
         home = self._pods[row]
-        cell = home.cell(name, now)
+        cell = home.cell(name)
         cell.evidence = now
         home.shadow.drop(name, tier)
         if tier is Tier.CPU:
@@ -308,7 +309,7 @@ class Residency:
             return other is not None and (other.in_flight > 0 or other.active or other.tier is Tier.LOADING)
 
         for adapter, tier in home.shadow.use(name, busy, must_fit=must_fit) or ():
-            cell = home.cell(adapter, now)
+            cell = home.cell(adapter)
             if cell.tier is Tier.LOADING:
                 cell.came_from = tier  # its load is still to come, from further away
             else:
@@ -334,7 +335,7 @@ class Residency:
         )
         ended = []
         for name in {**home.cells, **on_gpu}:
-            cell = home.cell(name, now)
+            cell = home.cell(name)
             cell.evidence = now
             if name in kept:
                 continue
@@ -345,16 +346,23 @@ class Residency:
             self._move(home, name, cell, tier=tier, now=now, source=Source.REPORTED)
         return ended
 
-    def _activity(self, home: PodResidency, names: tuple[AdapterName, ...], *, since: Seconds, now: Seconds) -> None:
+    def _activity(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:
+        in_flight = report.in_flight_adapters or ()
         for cell in home.cells.values():
             cell.active = False
-        for name in names:
-            before = home.cells.get(name)
-            cell = home.cell(name, now)
+        for name in in_flight:
+            cell = home.cell(name)
             cell.active = True
             cell.evidence = now
-            if cell.tier < Tier.LOADING and not (before is not None and before.changed_after(since)):
-                self._arrive(home, name, cell, now=now, source=Source.INFERRED)
+        ended = []
+        for name in in_flight if report.running_adapters is None else report.running_adapters:
+            cell = home.cell(name)
+            if cell.tier.on_gpu or cell.changed_after(since):
+                continue
+            if cell.tier is Tier.LOADING:
+                ended.append(EndedLoad(home.row, name, cell.came_from))
+            self._arrive(home, name, cell, now=now, source=Source.INFERRED)
+        return ended
 
     def _settle(self, home: PodResidency) -> None:
         self._columns.free_slots[home.row] = home.shadow.free

@@ -18,7 +18,8 @@ def test_which_reports_are_older_than_a_belief():
 
 
 def test_a_pod_makes_cells_on_first_use():
-    home = PodResidency(0, plain_pod("pod", max_loras=3, max_cpu_loras=1))
+    home = PodResidency(0, plain_pod("pod", max_loras=3, max_cpu_loras=1), now=5.0)
     assert home.cells == {}
-    assert home.cell("a", 1.0) is home.cell("a", 2.0)
+    assert home.cell("a") is home.cell("a")
+    assert home.cell("a").since == 5.0, "on disk since the pod began"
     assert (home.shadow.gpu_slots, home.shadow.cpu_slots) == (3, 3)

@@ -120,15 +120,32 @@ def test_activity_puts_an_adapter_on_the_gpu_and_says_nothing_of_others():
     assert tiers(book, "a", "b") == ["gpu_idle", "gpu_idle"]
 
 
-def test_activity_does_not_end_a_load():
-    """vLLM names adapters whose requests still wait for their load."""
+def test_activity_ends_a_load():
+    """vLLM names an adapter once one of its requests has a token."""
     book = one_pod()
     book.arrive("a")
-    assert book.report("pod", in_flight_adapters=("a",)) == []
+    book.now = 0.3
+    assert book.report("pod", in_flight_adapters=("a",), since=0.2) == ["note load_ended pod=pod adapter=a from=disk"]
+    assert tiers(book, "a") == ["gpu_serving"]
+
+
+def test_activity_from_before_a_load_does_not_end_it():
+    book = one_pod()
+    book.now = 1.0
+    book.arrive("a")
+    book.now = 1.1
+    assert book.report("pod", in_flight_adapters=("a",), since=0.9) == []
     assert tiers(book, "a") == ["loading"]
-    book.start("r1")
-    book.end("r1")
-    assert tiers(book, "a") == ["gpu_serving"], "the last scrape still named it"
+
+
+def test_an_adapter_whose_requests_only_wait_is_not_there_yet():
+    """Emulators give each label of `lora_requests_info` its own names."""
+    book = one_pod()
+    book.arrive("a")
+    book.now = 0.3
+    apart = {"in_flight_adapters": ("a", "b"), "running_adapters": ("b",), "waiting_adapters": ("a",)}
+    assert book.report("pod", since=0.2, **apart) == []
+    assert tiers(book, "a", "b") == ["loading", "gpu_serving"]
 
 
 def test_activity_from_before_a_failed_load_does_not_undo_it():
