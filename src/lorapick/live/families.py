@@ -113,7 +113,11 @@ PodGauge = tuple[str, str, Callable[[PodRow], float | None]]
 
 POD_GAUGES: tuple[PodGauge, ...] = (
     ("ready", "Whether the pod may get requests: 1 or 0.", lambda pod: float(pod.ready)),
-    ("queue_depth", "Reported waiting + own dispatches - own ends since that scrape.", lambda pod: pod.queue_depth),
+    (
+        "queue_depth",
+        "Requests that wait at the pod: reported, plus own dispatches less ends since, less the batch's free seats.",
+        lambda pod: pod.queue_depth,
+    ),
     ("in_flight", "Requests dispatched to the pod that have not ended.", lambda pod: pod.in_flight),
     ("slots", "GPU slots for adapters.", lambda pod: pod.slots),
     ("slots_used", "GPU slots believed to hold an adapter or to wait for one.", lambda pod: pod.slots_used),

@@ -33,7 +33,8 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason | None = None
     """Why not, when it may not."""
     queue_depth: float | None = None
-    """Reported waiting + own dispatches - own ends since that scrape: the number that filter and score use."""
+    """Requests that wait at the pod, the number that filter and score use: reported waiting + what our own dispatches
+    minus ends since that scrape exceed the batch's free seats by; never scraped: in flight - max_num_seqs. Floor 0."""
     max_queue: int
     running: int | None = None
     """As last reported by the pod."""

@@ -59,3 +59,9 @@ def test_gauges_stand_for_one_snapshot() -> None:
     assert {f"lorapick_{name}" for name, _, _ in POD_GAUGES} < names
     gauges.take(None, {})
     assert list(gauges.collect()) == []
+
+
+def test_the_help_of_the_queue_says_what_the_code_does() -> None:
+    """The plain formula of the specification leaves the batch's free seats out (docs/adr/0004)."""
+    [text] = [text for name, text, _ in POD_GAUGES if name == "queue_depth"]
+    assert "free seats" in text
