@@ -3,12 +3,14 @@
 Each pod has a rank for each adapter, by a hash of both names (highest random weight): when a pod leaves, only the
 adapters it was a replica of move. An adapter may use its first r pods:
 
-    r = ceil((own requests in flight for it + 1) / bound),   bound = ceil(1.25 × mean load of the candidates)
+    full = max(4, ceil(1.25 × mean load of the candidates, this request counted))
+    r    = ceil((own requests in flight for it + 1) / full)
 
-that is as many as it takes so that this adapter alone keeps no pod above the bound of consistent hashing with bounded
-loads: one while it is rare or the fleet idle, more as its share grows, and the first ones always among them. Inside the
-set the least loaded pod wins, equals by rank. When all r pods are at the bound, the set grows pod by pod until one is
-not. For a base model every pod is a replica: least loaded.
+that is as many as it takes so that this adapter alone fills no pod beyond the bound of consistent hashing with bounded
+loads: one while it is rare or the fleet idle, more as its share grows, and the first ones always among them. The
+bound has a floor, since a batch of a few requests costs a pod little and one more replica costs a load. Inside the set
+the least loaded pod wins, equals by rank. When all r pods are full, the set grows pod by pod until one is not. For a
+base model every pod is a replica: least loaded.
 
 NVIDIA Dynamo ranks adapters this way and gives each replicas by its share of estimated load, from a controller that
 looks every 3 seconds. Here the share is that of the requests in flight at the decision; requests of other pickers for
@@ -27,6 +29,8 @@ from lorapick.core.picking.hashing import Members, Orders, bound, digest, places
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.settings import PickingSettings
 
+FEW = 4.0
+"""A pod with fewer requests is never full."""
 _STEP = 2.0**-20
 """What a place in the order weighs beside one request of load: nothing, unless loads are equal."""
 
@@ -41,7 +45,7 @@ def by_weight(key: str, members: Members) -> "array[float]":
 
 def replicas(in_flight: int, loads: list[float]) -> int:
     """How many of the candidates, whose `loads` come in the adapter's order, it may use."""
-    full = bound(sum(loads), pods=len(loads))
+    full = max(FEW, bound(sum(loads), pods=len(loads)))
     wanted = min(len(loads), math.ceil((in_flight + 1) / full))
     if min(loads[:wanted]) < full:
         return wanted
