@@ -44,7 +44,7 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.columns.gate[row] = 0
     state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
     state.residency.appear(row, event.pod, now=now)
-    _pin(state, row, event.pod)
+    _pin(state, row, pod=event.pod)
     state.refresh(row)
     return []
 
@@ -67,12 +67,12 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     state.columns.describe(row, pod)
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
-    _pin(state, row, pod)
+    _pin(state, row, pod=pod)
     state.refresh(row)
     return release(state, row, now=now, cause=cause)
 
 
-def _pin(state: FleetState, row: int, pod: Pod) -> None:
+def _pin(state: FleetState, row: int, *, pod: Pod) -> None:
     for name, pin in state.pins.items():
         state.residency.pin(row, name, pinned=pins_here(pin, pod))
 
@@ -116,14 +116,14 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     since = event.since if event.since is not None else now
     load, report = state.loads[row], event.report
     effects: list[Effect] = []
-    if _restarted(state, row, report):
+    if _restarted(state, row, report=report):
         _restart(state, row, now=now)
         effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
     # A scraper that stretched its interval to keep to its budget must not make every pod look stale.
     patience = max(state.settings.scrape.stale_after, MISSED_SCRAPES * (event.every or 0.0))
     state.columns.fresh_until[row] = now + patience
     load.circuit_open = False
-    _pressure(state, row, report)
+    _pressure(state, row, report=report)
     load.reported(report, since=since, now=now)
     state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
@@ -140,13 +140,19 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     return [*effects, *release(state, row, now=now, cause=event.id)]
 
 
-def _restarted(state: FleetState, row: int, report: PodReport) -> bool:
+def _restarted(state: FleetState, row: int, *, report: PodReport) -> bool:
+    """Whether the process is another one: it began at another time, or a counter of its page fell.
+
+    A page that several processes write together (Prometheus's multiprocess mode) has no start time.
+    """
     home = state.residency.home(row)
-    before = home.process_start
+    before, preemptions = home.process_start, state.loads[row].preemptions
     if report.process_start is not None:
         home.process_start = report.process_start
-    # The page rounds the start time; two scrapes of one process may differ in the last digits.
-    return before is not None and report.process_start is not None and abs(report.process_start - before) > 0.5
+        # The page rounds the start time; two scrapes of one process may differ in the last digits.
+        if before is not None and abs(report.process_start - before) > 0.5:
+            return True
+    return preemptions is not None and report.preemptions is not None and report.preemptions < preemptions
 
 
 def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
@@ -155,7 +161,7 @@ def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.residency.restart(row, now=now)
 
 
-def _pressure(state: FleetState, row: int, report: PodReport) -> None:
+def _pressure(state: FleetState, row: int, *, report: PodReport) -> None:
     load, bounds = state.loads[row], state.settings.pressure
     pressure = load.pressure(report)
     load.critical = pressure >= bounds.critical

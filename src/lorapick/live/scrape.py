@@ -243,7 +243,7 @@ class _PodWatcher:
         self._scraper = scraper
         self._dialect = DIALECTS[pod.engine]
         self._client = PageClient(pod.address, timeout=settings.timeout, meter=scraper.budget)
-        self._process_start: Seconds | None = None
+        self._last: PodReport | None = None
         self.models_due: Seconds = 0.0
         """On the event loop's clock."""
 
@@ -274,12 +274,21 @@ class _PodWatcher:
         page = await self._client.get(self._dialect.metrics_path)
         with self._scraper.budget:
             report = self._dialect.parse(page)
-        if self._process_start not in (None, report.process_start) and models is None:
+        if self._is_new(report) and models is None:
             models = await self._models()  # a new process knows only the adapters it was started with
-        self._process_start = report.process_start
+        self._last = report
         if models is not None:
             report = msgspec.structs.replace(report, registered=models.registered, base_models=models.base_models)
         return sent, report
+
+    def _is_new(self, report: PodReport) -> bool:
+        """Whether another process may have answered than last time: its start time changed, or a counter fell."""
+        last = self._last
+        if last is None:
+            return False
+        if last.preemptions is not None and report.preemptions is not None and report.preemptions < last.preemptions:
+            return True
+        return last.process_start not in (None, report.process_start)
 
     def _models_are_due(self) -> bool:
         return asyncio.get_running_loop().time() >= self.models_due

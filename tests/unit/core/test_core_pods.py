@@ -125,6 +125,19 @@ def test_a_restart_empties_the_belief_and_the_pod_fills_again():
     assert book.tier("a", "legal") == "gpu_serving"
 
 
+def test_a_counter_that_falls_is_a_restart_too():
+    """Pages that several processes write together name no start time."""
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.report("a", preemptions=5, registered=("legal",))
+    book.use("legal", "a")
+    assert book.report("a", preemptions=5) == []
+    assert book.report("a") == [], "a page without the counter says nothing"
+    book.report("a", preemptions=7)
+    assert book.report("a", preemptions=0) == ["note pod_restarted pod=a"]
+    assert (book.tier("a", "legal"), book.free("a")) == ("disk", 4.0)
+    assert book.report("a", preemptions=0) == []
+
+
 def test_a_restarted_pod_is_asked_again_what_it_accepts():
     book = Playbook(pods=["a", "b"])
     book.report("a", process_start=1.0, registered=("legal",))
