@@ -73,7 +73,7 @@ class Case:
 
     def _query(self, name: str) -> Query:
         state = self.fleet.state
-        return prepare(Request(id="bench", model=name), state.adapters[name], state.columns, kv={0: 0.5})
+        return prepare(Request(id="bench", model=name), state.adapters[name], columns=state.columns, kv={0: 0.5})
 
     def time_pick(self, way: Callable[..., object], times: int) -> float:
         """Microseconds of one pick."""

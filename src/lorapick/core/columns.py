@@ -213,7 +213,7 @@ class PodColumns:
 
     def frozen(self, adapter: AdapterName | None, *, reads: Sequence[str] = ()) -> "FrozenView":
         """Copy of what one decision read, for an explanation later; `reads` names what its policy reads besides."""
-        return FrozenView(self, adapter, reads)
+        return FrozenView(self, adapter, reads=reads)
 
 
 class FrozenView:
@@ -228,7 +228,7 @@ class FrozenView:
     members: tuple[PodName | None, ...]
     scraped: list[Scraped]
 
-    def __init__(self, columns: PodColumns, adapter: AdapterName | None, reads: Sequence[str]) -> None:
+    def __init__(self, columns: PodColumns, adapter: AdapterName | None, *, reads: Sequence[str]) -> None:
         rows = self.rows = columns.rows
         self.turn = columns.turn
         self.version = columns.version

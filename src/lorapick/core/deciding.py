@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.draw import draw_for
 from lorapick.core.explain import Decision, Journal
-from lorapick.core.naming import Unknown, near_names
+from lorapick.core.naming import near_names
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import NOBODY, Choice, pick
 from lorapick.core.picking.policy import Policy
@@ -58,13 +58,13 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
     case = Case(state, flight, now=now, cause=cause)
     deadline = flight.request.deadline
     if deadline is not None and now >= deadline:
-        return [reject(case, Reason.DEADLINE, "its deadline has passed")]
+        return [reject(case, Reason.DEADLINE, message="its deadline has passed")]
     choice, notes = _choose(case)
     lead = _follow(case, choice)
     if lead is not None:
         if not lead.room:
             return [*notes, *_hold(case, lead.row)]
-        return [*notes, _dispatch(case, _instead(case, choice, lead.row), follows_load=True)]
+        return [*notes, _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)]
     if choice.row < 0:
         return [*notes, _reject_nobody(case)]
     return [*notes, _dispatch(case, choice)]
@@ -77,7 +77,7 @@ def _query(state: FleetState, flight: Flight) -> Query:
         pod = state.sessions.get((request.model, request.session))
         session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
     query = prepare(
-        request, flight.adapter, state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
+        request, flight.adapter, columns=state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
     )
     query.seed = state.seed
     if state.policy.counts_in_flight and query.adapter is not None:
@@ -150,7 +150,7 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
     return full
 
 
-def _instead(case: Case, choice: Choice, row: int) -> Choice:
+def _instead(case: Case, choice: Choice, *, row: int) -> Choice:
     """Take `row` although `choice` scored better; that one is the first fallback."""
     query, columns = case.query, case.state.columns
     score = case.policy.score(query, columns, row=row, rows=passing(query, columns, now=case.now))
@@ -166,13 +166,15 @@ def _hold(case: Case, row: int) -> list[Effect]:
     request = flight.request
     if flight.follow_until is None:
         if state.holds.full:
-            return [reject(case, Reason.SHED, f"{state.holds.limit} requests wait already (admission.max_queued)")]
+            return [
+                reject(case, Reason.SHED, message=f"{state.holds.limit} requests wait already (admission.max_queued)")
+            ]
         flight.follow_until = _patience(case, row)
     elif state.holds.row_of(request.id) == row:
         return []
     state.holds.add(request.id, row, until=flight.follow_until)
     made = _pick_value(case, NOBODY, reason=Reason.HELD_FOR_LOAD, follows=state.columns.targets[row].pod)
-    _journal(case, made, "held")
+    _journal(case, made, outcome="held")
     return [
         Hold(cause=case.cause, request_id=request.id, until=flight.follow_until, reason=Reason.HELD_FOR_LOAD, pick=made)
     ]
@@ -199,8 +201,8 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effe
     request, columns = flight.request, state.columns
     state.holds.remove(request.id)
     made = _pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
-    _journal(case, made, "dispatched")
-    assign(state, flight, choice.row, now=case.now)
+    _journal(case, made, outcome="dispatched")
+    assign(state, flight, row=choice.row, now=case.now)
     columns.turn = choice.row + 1
     targets = columns.targets
     name = flight.adapter_name
@@ -214,7 +216,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effe
     )
 
 
-def assign(state: FleetState, flight: Flight, row: int, *, now: Seconds) -> None:
+def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None:
     """Count a request in flight at a pod, from the moment it is sent there."""
     flight.row, flight.pod = row, state.columns.targets[row].pod
     tally, request = state.tally, flight.request
@@ -238,18 +240,18 @@ def assign(state: FleetState, flight: Flight, row: int, *, now: Seconds) -> None
 # -- refusal
 
 
-def reject_unknown(state: FleetState, flight: Flight, unknown: Unknown, *, now: Seconds, cause: int) -> Effect:
+def reject_unknown(state: FleetState, flight: Flight, *, name: str, now: Seconds, cause: int) -> Effect:
     """Refuse a name that nobody serves; a name that a pod may yet turn out to serve gets another answer."""
     case = Case(state, flight, now=now, cause=cause)
     case.query.base = None  # the name is no base model either; no pod is vetoed for that
     if not state.columns.row_of:
-        return reject(case, Reason.NO_POD, "no pod is known")
+        return reject(case, Reason.NO_POD, message="no pod is known")
     if state.residency.registry.nobody_asked:
-        text = f"no pod has said yet whether it serves {unknown.name!r}; try again"
-        return reject(case, Reason.NO_POD, text)
-    near = near_names(state, unknown.name, now=now)
+        text = f"no pod has said yet whether it serves {name!r}; try again"
+        return reject(case, Reason.NO_POD, message=text)
+    near = near_names(state, name, now=now)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return reject(case, Reason.ADAPTER_UNKNOWN, f"The model `{unknown.name}` does not exist on any pod.{hint}")
+    return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod.{hint}")
 
 
 def _reject_nobody(case: Case) -> Effect:
@@ -261,16 +263,16 @@ def _reject_nobody(case: Case) -> Effect:
         counts[word] = counts.get(word, 0) + 1
     registry, name = state.residency.registry, flight.adapter_name
     if name is not None and judged and registry.all_asked and not registry.known(name):
-        return reject(case, Reason.ADAPTER_UNKNOWN, f"The model `{name}` does not exist on any pod any more.")
+        return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod any more.")
     told = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no pod is known"
-    return reject(case, why_nobody(judged), f"no pod can serve {flight.request.model!r} now: {told}")
+    return reject(case, why_nobody(judged), message=f"no pod can serve {flight.request.model!r} now: {told}")
 
 
-def reject(case: Case, reason: Reason, message: str) -> Effect:
+def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     """Answer the client ourselves; the request is over."""
     state, request_id = case.state, case.flight.request.id
     made = _pick_value(case, NOBODY, reason=reason)
-    _journal(case, made, "rejected")
+    _journal(case, made, outcome="rejected")
     state.holds.remove(request_id)
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1
@@ -308,7 +310,7 @@ def _pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, fol
     )
 
 
-def _journal(case: Case, made: Pick, outcome: str) -> None:
+def _journal(case: Case, made: Pick, *, outcome: str) -> None:
     """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
     state, query = case.state, case.query
     if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):

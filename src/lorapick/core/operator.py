@@ -93,16 +93,16 @@ def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Eff
 def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
     """Pins by pod or selector count in the score from now on; pins by count wait for the controller."""
     del now
-    return _set_pin(state, event.adapter, event.pin, cause=event)
+    return _set_pin(state, event.adapter, pin=event.pin, cause=event)
 
 
 def on_pin_cleared(state: FleetState, event: PinCleared, *, now: Seconds) -> list[Effect]:
     """The operator no longer insists."""
     del now
-    return _set_pin(state, event.adapter, None, cause=event)
+    return _set_pin(state, event.adapter, pin=None, cause=event)
 
 
-def _set_pin(state: FleetState, name: AdapterName, pin: PinSpec | None, *, cause: Event) -> list[Effect]:
+def _set_pin(state: FleetState, name: AdapterName, *, pin: PinSpec | None, cause: Event) -> list[Effect]:
     if pin is None:
         state.pins.pop(name, None)
     else:
@@ -126,7 +126,7 @@ def _declare(state: FleetState, adapter: Adapter, *, cause: Event) -> list[Effec
     state.residency.declare(adapter.name)
     # A pin that the declaration itself gave goes with it; one set by PinSet stays.
     if adapter.pin is not None or (before is not None and before.pin is not None):
-        return _set_pin(state, adapter.name, adapter.pin, cause=cause)
+        return _set_pin(state, adapter.name, pin=adapter.pin, cause=cause)
     return []
 
 
@@ -139,7 +139,7 @@ def on_adapter_retired(state: FleetState, event: AdapterRetired, *, now: Seconds
 def _retire(state: FleetState, name: AdapterName, *, cause: Event) -> list[Effect]:
     state.adapters.pop(name, None)
     state.residency.retire(name)
-    return _set_pin(state, name, None, cause=cause)
+    return _set_pin(state, name, pin=None, cause=cause)
 
 
 def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:

@@ -26,9 +26,9 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     state.tally.arrivals += 1
     adapter = resolve(state, request)
     if isinstance(adapter, Unknown):
-        flight = state.flights[request.id] = Flight(request, None, now)
-        return [reject_unknown(state, flight, adapter, now=now, cause=event.id)]
-    flight = state.flights[request.id] = Flight(request, adapter, now)
+        flight = state.flights[request.id] = Flight(request, None, now=now)
+        return [reject_unknown(state, flight, name=adapter.name, now=now, cause=event.id)]
+    flight = state.flights[request.id] = Flight(request, adapter, now=now)
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
     return decide(state, flight, now=now, cause=event.id)
@@ -54,7 +54,7 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     ]
     _undo(state, flight)
     _take_off(state, flight, now=now, load_failed=True)
-    assign(state, flight, row, now=now)
+    assign(state, flight, row=row, now=now)
     if refused_row >= 0:
         load = state.loads[refused_row]
         load.circuit_open, load.detail = True, "a request could not connect"

@@ -28,7 +28,7 @@ class Flight:
 
     __slots__ = ("adapter", "arrived", "blocks", "follow_until", "pod", "request", "row", "started", "tier")
 
-    def __init__(self, request: Request, adapter: Adapter | None, now: Seconds) -> None:
+    def __init__(self, request: Request, adapter: Adapter | None, *, now: Seconds) -> None:
         self.request = request
         self.adapter = adapter
         """None: the base model."""

@@ -99,7 +99,7 @@ class Playbook:
         """Response headers come."""
         return self.apply(events.ResponseStarted, request_id=request_id, status=status)
 
-    def end(self, request_id: RequestId, outcome: Outcome = Outcome.SERVED, status: int | None = None) -> list[str]:
+    def end(self, request_id: RequestId, outcome: Outcome = Outcome.SERVED, *, status: int | None = None) -> list[str]:
         """The request leaves."""
         return self.apply(events.RequestEnded, request_id=request_id, outcome=outcome, status=status)
 

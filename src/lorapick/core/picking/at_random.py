@@ -30,7 +30,7 @@ class AtRandom(Baseline):
         first = _first(query, count)
         return [0.0 - (place - first) % count for place in range(count)]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         del columns
         places = may.cumsum() - 1

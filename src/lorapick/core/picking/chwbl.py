@@ -76,7 +76,7 @@ class Chwbl(Baseline):
         full = bound(sum([load[row] for row in rows]), pods=len(rows))
         return [0.0 - place[row] - (0.0 if load[row] < full else BEHIND) for row in rows]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         place, load = np.frombuffer(self._places(query, columns)), columns.vectors().load
         full = bound(float(load[may].sum()), pods=int(may.sum()))

@@ -74,7 +74,7 @@ class GieDefault(Baseline):
             return scores
         return [score + w_lora * lora_affinity(query.adapter, pod) for score, pod in zip(scores, pods, strict=True)]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         pods = columns.scraped
         waiting = np.array([pod.waiting for pod in pods])

@@ -29,7 +29,7 @@ class LeastLoaded(Baseline):
         load = view.load
         return [0.0 - load[row] for row in rows]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         del query, may
         return 0.0 - columns.vectors().load

@@ -68,7 +68,7 @@ def pick_by_loop(
         ties += 1
     place = ranked[int(draw * ties)]
     session = query.session_row
-    if session >= 0 and policy.keeps_sessions and session in rows and _equal_holders(query, session, rows[place]):
+    if session >= 0 and policy.keeps_sessions and session in rows and _equal_holders(query, session, other=rows[place]):
         place = rows.index(session)
     rest = [rows[other] for other in ranked[: fallbacks + 1] if other != place]
     return Choice(rows[place], scores[place], tuple(rest[:fallbacks]))
@@ -81,7 +81,7 @@ def pick_by_columns(
     may = eligible(query, columns, now=now)
     if not may.any():
         return NOBODY
-    scores = policy.scores(query, columns, may)
+    scores = policy.scores(query, columns, may=may)
     scores[~may] = -np.inf
     best = scores.max()
     if math.isnan(best):
@@ -89,7 +89,7 @@ def pick_by_columns(
     ties = np.flatnonzero(scores == best)
     winner = int(ties[int(draw * len(ties))])
     session = query.session_row
-    if session >= 0 and policy.keeps_sessions and may[session] and _equal_holders(query, session, winner):
+    if session >= 0 and policy.keeps_sessions and may[session] and _equal_holders(query, session, other=winner):
         winner = session
     score = float(scores[winner])
     rest: list[int] = []
@@ -108,7 +108,7 @@ def _not_a_number(policy: Policy) -> ValueError:
     return ValueError(f"policy {policy.name!r} scored some pod NaN; a score is a number, higher is better")
 
 
-def _equal_holders(query: Query, one: int, other: int) -> bool:
+def _equal_holders(query: Query, one: int, *, other: int) -> bool:
     """Whether two rows hold the adapter alike, so that a session may prefer its last pod over the best score.
 
     Serving and idle are one class: both hold it. Only another tier or a pin tells holders apart.

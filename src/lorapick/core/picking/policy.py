@@ -37,7 +37,7 @@ class Policy(Protocol):
         """Scores of the candidates `rows`, in their order, without a call per row."""
         ...
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Scores of all rows, a fresh array; those of rows that are no candidates (`may` is False) mean nothing."""
         ...
 

@@ -41,7 +41,7 @@ class PowerOfTwo(Baseline):
             scores[place] = 0.0 - load[rows[place]]
         return scores
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         load = columns.vectors().load
         candidates = np.flatnonzero(may)

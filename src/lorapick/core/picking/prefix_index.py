@@ -49,11 +49,11 @@ class PrefixIndex:
         for depth in range(1, total):
             still = alive & holders.get(blocks[depth], 0)
             if still != alive:
-                _note(shares, alive & ~still, depth / total)
+                _note(shares, alive & ~still, share=depth / total)
                 alive = still
                 if not alive:
                     return shares
-        _note(shares, alive, 1.0)
+        _note(shares, alive, share=1.0)
         return shares
 
     def record(self, row: int, blocks: Sequence[BlockId]) -> None:
@@ -117,7 +117,7 @@ class PrefixIndex:
         assert seen == self._holders, "prefix index: holders differ from the pods' own lists"
 
 
-def _note(shares: dict[int, Ratio], rows: int, share: Ratio) -> None:
+def _note(shares: dict[int, Ratio], rows: int, *, share: Ratio) -> None:
     while rows:
         low = rows & -rows
         shares[low.bit_length() - 1] = share

@@ -80,7 +80,7 @@ class Query:
 
 
 def prepare(
-    request: Request, adapter: Adapter | None, columns: PodColumns, *, kv: Mapping[int, Ratio], session_row: int = -1
+    request: Request, adapter: Adapter | None, *, columns: PodColumns, kv: Mapping[int, Ratio], session_row: int = -1
 ) -> Query:
     """Build the query of a request for `adapter` (None: the base model that `request.model` names)."""
     query = Query(request.id, adapter.name if adapter is not None else None)

@@ -87,7 +87,7 @@ class Rendezvous(Baseline):
             0.0 - load[row] - place[row] * _STEP if place[row] <= last else 0.0 - place[row] - BEHIND for row in rows
         ]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         load = columns.vectors().load
         if query.adapter is None:

@@ -23,7 +23,7 @@ class RoundRobin(Baseline):
         del query
         return [-float((row - view.turn) % view.rows) for row in rows]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         del query, may
         return -((np.arange(columns.rows) - columns.turn) % columns.rows).astype(np.float64)

@@ -31,7 +31,7 @@ class SessionSticky(Baseline):
             return [0.0 - load[row] for row in rows]
         return [0.0 - load[row] - (0.0 if row == session else BEHIND) for row in rows]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
         load, session = columns.vectors().load, query.session_row
         scores: NDArray[np.float64] = 0.0 - load

@@ -49,12 +49,12 @@ def oracle(query: Query, view: FleetView, *, now: Seconds, draw: Ratio, policy: 
     tied = [row for row, score in scores.items() if score == best]
     winner = tied[int(draw * len(tied))]
     session = query.session_row
-    if session in scores and policy.keeps_sessions and _same_hold(query, session, winner):
+    if session in scores and policy.keeps_sessions and _same_hold(query, session, other=winner):
         return session
     return winner
 
 
-def _same_hold(query: Query, one: int, other: int) -> bool:
+def _same_hold(query: Query, one: int, *, other: int) -> bool:
     if query.codes is None:
         return True
 
@@ -84,7 +84,7 @@ def verdicts(query: Query, view: FleetView, *, now: Seconds, policy: Policy, pic
             lost_by = Reason.HELD_FOR_LOAD if pick.follows is not None else Reason.LOST_TIE
         else:
             lost_by = Reason.OUTSCORED
-        rows.append(_verdict(query, view, pod, policy=policy, lost_by=lost_by))
+        rows.append(_verdict(query, view, pod=pod, policy=policy, lost_by=lost_by))
     return tuple(sorted(rows, key=lambda row: (not row.won, row.score is None, -(row.score or 0.0), row.pod)))
 
 
@@ -108,7 +108,7 @@ def _named(view: FleetView, row: int) -> Pod:
     return pod
 
 
-def _verdict(query: Query, view: FleetView, pod: Judged, *, policy: Policy, lost_by: Reason | None) -> PodVerdict:
+def _verdict(query: Query, view: FleetView, *, pod: Judged, policy: Policy, lost_by: Reason | None) -> PodVerdict:
     code = query.codes[pod.row] if query.codes is not None else None
     return PodVerdict(
         pod=_named(view, pod.row).name,

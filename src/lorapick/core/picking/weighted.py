@@ -89,7 +89,7 @@ class Weighted:
             for score, row in zip(adapter, rows, strict=True)
         ]
 
-    def scores(self, query: Query, columns: PodColumns, may: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Weighted sums of all rows."""
         del may
         view = columns.vectors()

@@ -81,7 +81,7 @@ class Residency:
         self.registry.ask_again(row)
         for name, cell in [*home.cells.items()]:
             cell.active = False
-            self._move(home, name, cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
+            self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             if not cell.in_flight and not cell.pinned:
                 del home.cells[name]
         self._columns.free_slots[row] = home.shadow.free
@@ -120,10 +120,10 @@ class Residency:
         before = Tier.GPU_SERVING if cell.tier.on_gpu and (cell.in_flight or cell.active) else cell.tier
         cell.in_flight += 1
         if cell.tier < Tier.LOADING:
-            self._begin_load(home, name, cell, now=now, source=Source.INFERRED)
+            self._begin_load(home, name, cell=cell, now=now, source=Source.INFERRED)
         elif before is Tier.GPU_IDLE:
             self._write(home, name)  # it serves now
-        self._use(home, name, now)
+        self._use(home, name, now=now)
         return before
 
     def started(self, row: int, name: AdapterName, *, now: Seconds) -> EndedLoad | None:
@@ -133,7 +133,7 @@ class Residency:
         load = EndedLoad(row, name, cell.came_from, now - cell.since) if cell.tier is Tier.LOADING else None
         cell.evidence = now
         if not cell.tier.on_gpu:
-            self._arrive(home, name, cell, now=now, source=Source.INFERRED)
+            self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return load
 
     def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> None:
@@ -143,10 +143,10 @@ class Residency:
         cell.in_flight -= 1
         if cell.tier.on_gpu:
             # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
-            self._use(home, name, now)
+            self._use(home, name, now=now)
         elif load_failed and cell.tier is Tier.LOADING and not cell.in_flight:
             home.shadow.drop(name, Tier.DISK)
-            self._move(home, name, cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
+            self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
         if not cell.in_flight:
             self._write(home, name)  # it may be idle now
@@ -159,7 +159,7 @@ class Residency:
         for row, name, cell in [*self._loads()]:
             if cell.expected <= now:
                 ended.append(EndedLoad(row, name, cell.came_from))
-                self._arrive(self._pods[row], name, cell, now=now, source=cell.source)
+                self._arrive(self._pods[row], name, cell=cell, now=now, source=cell.source)
         self._next_due = min((cell.expected for _, _, cell in self._loads()), default=float("inf"))
         return ended
 
@@ -185,9 +185,9 @@ class Residency:
         cell = home.cell(name)
         begins = cell.tier < Tier.LOADING
         if begins:
-            self._begin_load(home, name, cell, now=now, source=Source.COMMANDED)
+            self._begin_load(home, name, cell=cell, now=now, source=Source.COMMANDED)
         cell.source = Source.COMMANDED
-        self._use(home, name, now)
+        self._use(home, name, now=now)
         self._write(home, name)
         return begins
 
@@ -198,7 +198,7 @@ class Residency:
         cell = home.cell(name)
         tier = cell.came_from if cell.tier is Tier.LOADING else cell.tier
         cell.evidence = now
-        self._arrive(home, name, cell, now=now, source=Source.COMMANDED)
+        self._arrive(home, name, cell=cell, now=now, source=Source.COMMANDED)
         return EndedLoad(row, name, tier, seconds)
 
     def left(self, row: int, name: AdapterName, *, tier: Tier, now: Seconds, source: Source) -> None:
@@ -209,7 +209,7 @@ class Residency:
         home.shadow.drop(name, tier)
         if tier is Tier.CPU:
             home.shadow.cpu[name] = None
-        self._move(home, name, cell, tier=tier if tier is Tier.CPU else Tier.DISK, now=now, source=source)
+        self._move(home, name, cell=cell, tier=tier if tier is Tier.CPU else Tier.DISK, now=now, source=source)
         self._settle(home)
 
     def unregistered(self, row: int, name: AdapterName) -> None:
@@ -288,18 +288,18 @@ class Residency:
         if cells is not None and cells.pop(row, None) is not None and not cells:
             del self._loading[name]
 
-    def _begin_load(self, home: PodResidency, name: AdapterName, cell: Cell, *, now: Seconds, source: Source) -> None:
+    def _begin_load(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
         cell.expected = now + self.load_time(cell.tier)
-        self._move(home, name, cell, tier=Tier.LOADING, now=now, source=source)
+        self._move(home, name, cell=cell, tier=Tier.LOADING, now=now, source=source)
         self._loading.setdefault(name, {})[home.row] = cell
         self._next_due = min(self._next_due, cell.expected)
 
-    def _arrive(self, home: PodResidency, name: AdapterName, cell: Cell, *, now: Seconds, source: Source) -> None:
-        self._move(home, name, cell, tier=Tier.GPU_IDLE, now=now, source=source)
-        self._use(home, name, now, must_fit=True)
+    def _arrive(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
+        self._move(home, name, cell=cell, tier=Tier.GPU_IDLE, now=now, source=source)
+        self._use(home, name, now=now, must_fit=True)
 
-    def _use(self, home: PodResidency, name: AdapterName, now: Seconds, *, must_fit: bool = False) -> None:
+    def _use(self, home: PodResidency, name: AdapterName, *, now: Seconds, must_fit: bool = False) -> None:
         if home.shadow.touch(name):
             return
         cells = home.cells
@@ -313,7 +313,7 @@ class Residency:
             if cell.tier is Tier.LOADING:
                 cell.came_from = tier  # its load is still to come, from further away
             else:
-                self._move(home, adapter, cell, tier=tier, now=now, source=Source.INFERRED)
+                self._move(home, adapter, cell=cell, tier=tier, now=now, source=Source.INFERRED)
         self._columns.free_slots[home.row] = home.shadow.free
 
     def _believe(
@@ -343,7 +343,7 @@ class Residency:
             tier = Tier.DISK if there is None else Tier.GPU_IDLE if there else Tier.CPU
             if cell.tier is Tier.LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
-            self._move(home, name, cell, tier=tier, now=now, source=Source.REPORTED)
+            self._move(home, name, cell=cell, tier=tier, now=now, source=Source.REPORTED)
         return ended
 
     def _activity(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:
@@ -361,7 +361,7 @@ class Residency:
                 continue
             if cell.tier is Tier.LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
-            self._arrive(home, name, cell, now=now, source=Source.INFERRED)
+            self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return ended
 
     def _settle(self, home: PodResidency) -> None:
@@ -370,7 +370,7 @@ class Residency:
             self._write(home, name)
 
     def _move(
-        self, home: PodResidency, name: AdapterName, cell: Cell, *, tier: Tier, now: Seconds, source: Source
+        self, home: PodResidency, name: AdapterName, *, cell: Cell, tier: Tier, now: Seconds, source: Source
     ) -> None:
         if cell.tier is not tier:
             if cell.tier is Tier.LOADING:

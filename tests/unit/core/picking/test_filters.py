@@ -191,8 +191,8 @@ def test_three_ways_to_ask_agree_on_every_case(book):
         make(book)
         columns = book.fleet.state.columns
         for query in (
-            prepare(Request(id="q", model="legal"), book.fleet.state.adapters["legal"], columns, kv={}),
-            prepare(Request(id="q", model="base", subset=("pod",)), None, columns, kv={}),
+            prepare(Request(id="q", model="legal"), book.fleet.state.adapters["legal"], columns=columns, kv={}),
+            prepare(Request(id="q", model="base", subset=("pod",)), None, columns=columns, kv={}),
         ):
             one_by_one = [row for row in range(columns.rows) if not veto(query, columns, row=row, now=book.now)]
             assert passing(query, columns, now=book.now) == one_by_one

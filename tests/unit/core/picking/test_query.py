@@ -47,7 +47,7 @@ def test_a_selector_wants_every_label():
 
 def test_prepare():
     columns = Playbook(pods=["a"]).fleet.state.columns
-    base = prepare(Request(id="r", model="base"), None, columns, kv={0: 0.5}, session_row=0)
+    base = prepare(Request(id="r", model="base"), None, columns=columns, kv={0: 0.5}, session_row=0)
     assert (base.adapter, base.codes, base.base, base.mask, base.kv, base.session_row) == (
         None,
         None,
@@ -56,8 +56,8 @@ def test_prepare():
         {0: 0.5},
         0,
     )
-    other = prepare(Request(id="r", model="m"), Adapter(name="m", rank=16, base_model="gone"), columns, kv={})
+    other = prepare(Request(id="r", model="m"), Adapter(name="m", rank=16, base_model="gone"), columns=columns, kv={})
     assert (other.adapter, other.base, other.rank) == ("m", 255, 16.0)
     assert other.codes is columns.adapters["m"]
-    plain = prepare(Request(id="r", model="m"), Adapter(name="m"), columns, kv={})
+    plain = prepare(Request(id="r", model="m"), Adapter(name="m"), columns=columns, kv={})
     assert (plain.base, plain.rank) == (None, 0.0)
