@@ -1,29 +1,28 @@
 """`lorapick simulate NAME|FILE`: play a scenario and report.
 
 In: a scenario's name or file, policies, seeds. Out: a table, JSON, an HTML page. Not here: what is simulated (see
-`sim`), how runs are spread over processes (see `plan.simulations`).
+`sim`), how runs are spread over processes (see `plan.spreading`), layout (see `cli.simulation_table`).
 """
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lorapick.cli.simulation_table import print_comparison, print_expected
-from lorapick.core.picking.policies import POLICIES
-from lorapick.plan.scenario_files import UnknownScenario, load_scenario
-from lorapick.plan.simulations import Job, jobs_for, play_all
+from lorapick.cli.simulation_plan import SimulationError, SimulationPlan, plan_of
+from lorapick.cli.simulation_table import print_capacities, print_comparison, print_expected, print_family
+from lorapick.plan.simulations import capacities, play_all
+from lorapick.plan.spreading import Progress as Told
 from lorapick.sim.compare import Comparison, compare
+from lorapick.sim.page.page import page
 from lorapick.sim.report import RunReport
 from lorapick.sim.scenario import Scenario
-from lorapick.sim.scenario_text import shortened
 from lorapick.wire.config import ConfigError
-from lorapick.wire.units import UnitError, parse_duration
 
 
 def register(app: typer.Typer) -> None:
@@ -35,89 +34,128 @@ def simulate(
     scenario: Annotated[str, typer.Argument(help="A scenario's name (`lorapick scenarios`) or a file.")],
     policy: Annotated[list[str] | None, typer.Option("--policy", "-p", help="Policy; may be given again.")] = None,
     compare_all: Annotated[
-        bool, typer.Option("--compare", help="Compare the scenario's policies over several seeds.")
+        bool, typer.Option("--compare", help="The scenario's policies side by side, over several seeds.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="Seeds (default: 1; with --compare 5).")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds; default: 1, with --compare 5.")] = None,
     until: Annotated[str | None, typer.Option(help="Stop after this much simulated time, e.g. 5m.")] = None,
+    put: Annotated[
+        list[str] | None, typer.Option("--set", help="Another value for a key of the file, e.g. fleet.slots=8.")
+    ] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Play every point of a family (`grid:` in the file).")] = False,
+    capacity: Annotated[
+        bool, typer.Option("--capacity", help="Search the highest rate that keeps the scenario's latency limit.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots; it needs nothing else.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes (default: one per core).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
 ) -> None:
     """Play a scenario under one or more policies and say what happened, beside the article's figures."""
-    played = _loaded(scenario, until)
-    jobs = _jobs(played, policy or [], compare_all=compare_all, seeds=seeds)
-    reports = _played(played, jobs, workers=workers)
+    flags = dict(locals())
+    try:
+        plan = plan_of(flags)
+    except (ConfigError, SimulationError) as error:
+        _refuse(str(error))
+    if capacity:
+        _capacity(plan, as_json=as_json)
+    elif grid:
+        _family(plan, as_json=as_json)
+    else:
+        _runs(plan, as_json=as_json, html=html)
+
+
+def _refuse(text: str) -> NoReturn:
+    print(text, file=sys.stderr)
+    raise typer.Exit(2)
+
+
+def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
+    scenario = plan.scenario
+    with _bar(f"{scenario.name}, {_counted(len(plan.jobs), 'run')}") as told:
+        reports = play_all(plan.jobs, workers=plan.workers, progress=told)
     compared = compare(reports)
     if html is not None:
-        _write_page(html, played, reports, compared)
+        _write(html, page(scenario, reports, compared))
     if as_json:
-        json.dump(_document(played, reports, compared), sys.stdout, indent=2)
-        print()
+        _print(_document(scenario, reports, compared))
         return
     console = Console()
-    print_comparison(console, played, compared)
-    print_expected(console, played, compared, reports)
+    print_comparison(console, scenario, compared, reports)
+    print_expected(console, scenario, compared)
     if html is not None:
         console.print(f"page: {html}")
 
 
-def _loaded(name: str, until: str | None) -> Scenario:
-    try:
-        scenario = load_scenario(name)
-        return scenario if until is None else shortened(scenario, parse_duration(until))
-    except (ConfigError, UnknownScenario) as error:
-        print(error, file=sys.stderr)
-    except UnitError as error:
-        print(f"--until {until}: {error}", file=sys.stderr)
-    except ValueError as error:
-        print(f"--until {until}: {error}", file=sys.stderr)
-    raise typer.Exit(2)
+def _family(plan: SimulationPlan, *, as_json: bool) -> None:
+    jobs = [job for _, jobs in plan.family for job in jobs]
+    with _bar(f"{plan.scenario.name}, {_counted(len(jobs), 'run')}") as told:
+        reports = list(play_all(jobs, workers=plan.workers, progress=told))
+    results: list[tuple[dict[str, str], Comparison]] = []
+    for point, of_point in plan.family:
+        found, reports = reports[: len(of_point)], reports[len(of_point) :]
+        results.append((point, compare(found)))
+    if as_json:
+        _print([{"point": point, "comparison": msgspec.to_builtins(compared)} for point, compared in results])
+    else:
+        print_family(Console(), plan.scenario, results)
 
 
-def _jobs(scenario: Scenario, policies: list[str], *, compare_all: bool, seeds: int | None) -> tuple[Job, ...]:
-    for policy in policies:
-        if policy not in POLICIES:
-            print(f"--policy {policy} is unknown; use one of {', '.join(POLICIES)}", file=sys.stderr)
-            raise typer.Exit(2)
-    chosen = tuple(dict.fromkeys(policies))
-    if not chosen:
-        chosen = scenario.policies if compare_all else (scenario.settings.picking.policy,)
-    count = seeds if seeds is not None else 5 if compare_all else 1
-    first = scenario.run.seed
-    return jobs_for(chosen, range(first, first + count))
+def _capacity(plan: SimulationPlan, *, as_json: bool) -> None:
+    assert plan.limit is not None, "the plan was checked"
+    with _bar(f"{plan.scenario.name}, {_counted(len(plan.jobs), 'search', 'searches')}") as told:
+        found = capacities(plan.jobs, plan.limit, workers=plan.workers, progress=told)
+    if as_json:
+        _print(msgspec.to_builtins(found))
+    else:
+        print_capacities(Console(), plan.scenario, found)
 
 
-def _played(scenario: Scenario, jobs: tuple[Job, ...], *, workers: int | None) -> tuple[RunReport, ...]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeRemainingColumn(),
-    )
-    # On stderr, so that --json stays JSON; gone when done.
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        runs = f"{len(jobs)} run{'s' if len(jobs) > 1 else ''}"
-        task = bar.add_task(f"{scenario.name}, {runs}", total=1.0)
-        return play_all(scenario, jobs, workers=workers, progress=lambda share: bar.update(task, completed=share))
+class _bar:  # noqa: N801 - used as a function
+    """A progress bar on stderr, so that --json stays JSON; gone when done; none without a terminal."""
+
+    def __init__(self, words: str) -> None:
+        console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task(words, total=1.0)
+
+    def __enter__(self) -> Told:
+        self._bar.start()
+        return lambda share: self._bar.update(self._task, completed=share)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
 
 
-def _document(scenario: Scenario, reports: tuple[RunReport, ...], compared: Comparison) -> object:
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _document(scenario: Scenario, reports: tuple[RunReport, ...], compared: Comparison) -> dict[str, Any]:
     return {
-        "scenario": msgspec.to_builtins(
-            {"name": scenario.name, "title": scenario.title, "source": scenario.source, "assumes": scenario.assumes}
-        ),
-        "comparison": msgspec.to_builtins(compared),
+        "scenario": {
+            "name": scenario.name,
+            "title": scenario.title,
+            "source": scenario.source,
+            "assumes": list(scenario.assumes),
+        },
         "expect": msgspec.to_builtins(scenario.expect),
+        "comparison": msgspec.to_builtins(compared),
         "reports": msgspec.to_builtins(reports),
     }
 
 
-def _write_page(path: Path, scenario: Scenario, reports: tuple[RunReport, ...], compared: Comparison) -> None:
-    from lorapick.sim.page.page import page
+def _print(document: object) -> None:
+    json.dump(document, sys.stdout, indent=1)
+    print()
 
+
+def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(page(scenario, reports, compared), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        print(f"--html {path}: cannot be written: {error.strerror or error}", file=sys.stderr)
-        raise typer.Exit(2) from None
+        _refuse(f"--html {path}: cannot be written: {error.strerror or error}")

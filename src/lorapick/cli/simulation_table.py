@@ -1,6 +1,6 @@
 """What `lorapick simulate` prints: figures side by side, and the article's beside ours.
 
-In: a scenario, a comparison, reports. Out: tables on a console. Not here: figures (see `sim.metrics`).
+In: a scenario, comparisons, capacities. Out: tables on a console. Not here: figures (see `sim.metrics`).
 """
 
 from collections.abc import Sequence
@@ -8,31 +8,56 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from lorapick.sim.compare import Comparison, Estimate
+from lorapick.plan.capacity import Capacity
+from lorapick.sim.compare import Comparison, Estimate, estimate
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS, Metric, shown
 from lorapick.sim.report import RunReport
 from lorapick.sim.scenario import Expected, Scenario
 
+FAMILY = (
+    "served_rate",
+    "p95_ms",
+    "ttft_p95_ms",
+    "swap_share",
+    "swap_rate",
+    "hit_ratio",
+    "inference_share",
+    "lost_share",
+)
+"""Metrics of a family's table."""
 
-def print_comparison(console: Console, scenario: Scenario, compared: Comparison) -> None:
+
+def print_comparison(console: Console, scenario: Scenario, compared: Comparison, reports: Sequence[RunReport]) -> None:
     """All metrics of the whole run, a column per policy."""
-    seeds = f"{len(compared.seeds)} seeds, 95 % intervals" if len(compared.seeds) > 1 else f"seed {compared.seeds[0]}"
-    hardware = PRESETS[scenario.fleet.hardware]
-    mark = " (extrapolated)" if hardware.extrapolated else ""
-    console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}")
-    console.print(
-        f"{scenario.fleet.pods} pods x {scenario.fleet.limits.max_loras} slots, {hardware.name}{mark}; {seeds}"
-    )
+    _print_head(console, scenario, compared.seeds)
     table = Table()
     table.add_column("")
     for policy in compared.policies:
         table.add_column(policy, justify="right")
     for metric in METRICS.values():
-        table.add_row(
-            metric.label, *(estimated(compared.of(metric.name, policy), metric) for policy in compared.policies)
-        )
+        cells = [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
+        table.add_row(metric.label, *cells)
+    table.add_section()
+    table.add_row("loads, least possible", *(_bound(reports, policy) for policy in compared.policies))
     console.print(table)
+
+
+def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> None:
+    hardware = PRESETS[scenario.fleet.hardware]
+    mark = " (extrapolated)" if hardware.extrapolated else ""
+    counted = f"{len(seeds)} seeds, 95 % intervals" if len(seeds) > 1 else f"seed {seeds[0]}"
+    console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}", highlight=False)
+    fleet = f"{scenario.fleet.pods} pods x {scenario.fleet.limits.max_loras} slots"
+    console.print(f"{fleet}, {hardware.name}{mark}; {counted}", highlight=False)
+
+
+def _bound(reports: Sequence[RunReport], policy: str) -> str:
+    """The clairvoyant bound for the order in which requests began service."""
+    bounds = [report.bound for report in reports if report.policy == policy]
+    if any(bound.loads is None for bound in bounds):
+        return f"– ({bounds[0].why_none})"
+    return estimated(estimate([bound.loads for bound in bounds]), METRICS["loads"])
 
 
 def estimated(value: Estimate, metric: Metric) -> str:
@@ -45,9 +70,9 @@ def estimated(value: Estimate, metric: Metric) -> str:
     return f"{number} ± {half} {unit}".rstrip()
 
 
-def print_expected(console: Console, scenario: Scenario, compared: Comparison, reports: Sequence[RunReport]) -> None:
+def print_expected(console: Console, scenario: Scenario, compared: Comparison) -> None:
     """The article's figures beside ours, for the policies that ran."""
-    table = Table(title="beside the article")
+    table = Table(title="beside the article", title_justify="left")
     for name in ("", "policy", "when", "article", "ours", "note"):
         table.add_column(name, justify="right" if name in ("article", "ours") else "left")
     for each in scenario.expect:
@@ -58,9 +83,53 @@ def print_expected(console: Console, scenario: Scenario, compared: Comparison, r
                 table.add_row(metric.label, policy, each.period or "all", articles(each, metric), ours, each.note)
     if table.row_count:
         console.print(table)
-    del reports
 
 
 def articles(each: Expected, metric: Metric) -> str:
     """The article's figure as people read it."""
     return each.article if isinstance(each.article, str) else shown(each.article, metric.unit)
+
+
+def print_family(console: Console, scenario: Scenario, results: Sequence[tuple[dict[str, str], Comparison]]) -> None:
+    """A row per point and policy."""
+    _print_head(console, scenario, results[0][1].seeds)
+    table = Table()
+    for key in (*results[0][0], "policy"):
+        table.add_column(key)
+    for name in FAMILY:
+        table.add_column(METRICS[name].label, justify="right")
+    for point, compared in results:
+        for policy in compared.policies:
+            cells = [estimated(compared.of(name, policy), METRICS[name]) for name in FAMILY]
+            table.add_row(*point.values(), policy, *cells)
+    console.print(table)
+
+
+def print_capacities(console: Console, scenario: Scenario, found: Sequence[Capacity]) -> None:
+    """The highest bearable rate of each policy, and its ratio to the first policy's."""
+    policies = list(dict.fromkeys(each.policy for each in found))
+    seeds = list(dict.fromkeys(each.seed for each in found))
+    _print_head(console, scenario, seeds)
+    table = Table(title=f"highest rate with P95 of at most {found[0].limit:g} s", title_justify="left")
+    for name in ("policy", "rate", f"to {policies[0]}"):
+        table.add_column(name, justify="left" if name == "policy" else "right")
+    first = {each.seed: each.rate for each in found if each.policy == policies[0]}
+    for policy in policies:
+        own = {each.seed: each.rate for each in found if each.policy == policy}
+        ratios = [_ratio(own[seed], first[seed]) for seed in seeds]
+        table.add_row(policy, _rate(estimate([own[seed] for seed in seeds])), _times(estimate(ratios)))
+    console.print(table)
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return None if one is None or not other else one / other
+
+
+def _rate(value: Estimate) -> str:
+    return estimated(value, METRICS["served_rate"])
+
+
+def _times(value: Estimate) -> str:
+    if value.mean is None:
+        return "–"
+    return f"{value.mean:.2f}" + (f" ± {value.half_width:.2f}" if value.half_width else "")

@@ -108,4 +108,3 @@ def scaled(scenario: Scenario, factor: float) -> Scenario:
         for flow in scenario.workload.flows
     )
     return msgspec.structs.replace(scenario, workload=msgspec.structs.replace(scenario.workload, flows=flows))
-

@@ -1,0 +1,109 @@
+"""From the flags of `lorapick simulate` to what is to be played.
+
+In: flags by name. Out: a `SimulationPlan`, or an error that says what would be right. Not here: playing it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.model.units import Seconds
+from lorapick.plan.scenario_files import UnknownScenario, load_scenario
+from lorapick.plan.simulations import Job, jobs_for, points
+from lorapick.sim.scenario import Scenario
+from lorapick.sim.scenario_text import shortened
+from lorapick.wire.units import UnitError, parse_duration
+
+MOST_SEEDS = 1000
+COMPARED_SEEDS = 5
+"""Seeds of a comparison unless somebody asks for another number."""
+
+
+class SimulationError(ValueError):
+    """Flags that cannot be obeyed; the text says why and what would be right."""
+
+
+class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lorapick simulate` will do."""
+
+    scenario: Scenario
+    jobs: tuple[Job, ...]
+    family: tuple[tuple[dict[str, str], tuple[Job, ...]], ...] = ()
+    """With --grid: every point, and its jobs."""
+    limit: Seconds | None = None
+    """With --capacity: the latency limit."""
+    workers: int | None = None
+
+
+def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
+    """Read the scenario and put it together with the flags.
+
+    Raises:
+        SimulationError: a flag's value cannot be.
+        ConfigError: the scenario has problems.
+    """
+    _check(flags)
+    overrides = _overrides(flags["put"] or ())
+    scenario = _scenario(flags, overrides)
+    limit = scenario.latency_limit if flags["capacity"] else None
+    if flags["capacity"] and limit is None:
+        raise SimulationError(f"--capacity: {scenario.name} has no latency_limit; add one: --set latency_limit=1s")
+    if flags["grid"] and not scenario.grid:
+        raise SimulationError(f"--grid: {scenario.name} is no family; it has no grid")
+    family = []
+    for point in points(scenario.grid) if flags["grid"] else ():
+        there = _scenario(flags, {**overrides, **point})
+        family.append((point, _jobs(there, flags)))
+    return SimulationPlan(
+        scenario=scenario, jobs=_jobs(scenario, flags), family=tuple(family), limit=limit, workers=flags["workers"]
+    )
+
+
+def _check(flags: Mapping[str, Any]) -> None:
+    for policy in flags["policy"] or ():
+        if policy not in POLICIES:
+            raise SimulationError(f"--policy is {policy!r}; it must be one of {', '.join(POLICIES)}")
+    for name, most in (("seeds", MOST_SEEDS), ("workers", 256)):
+        if flags[name] is not None and not 1 <= flags[name] <= most:
+            raise SimulationError(f"--{name} is {flags[name]}; it must be between 1 and {most}")
+    if flags["grid"] and flags["capacity"]:
+        raise SimulationError("--grid and --capacity cannot go together; take one after the other")
+    if flags["html"] is not None and (flags["grid"] or flags["capacity"]):
+        raise SimulationError("--html shows runs; leave out --grid and --capacity")
+
+
+def _overrides(put: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for each in put:
+        key, equals, value = each.partition("=")
+        if not equals or not key or not value:
+            raise SimulationError(f"--set is {each!r}; it must be KEY=VALUE, for example fleet.slots=8")
+        found[key] = value
+    return found
+
+
+def _scenario(flags: Mapping[str, Any], overrides: Mapping[str, str]) -> Scenario:
+    try:
+        scenario = load_scenario(flags["scenario"], overrides=overrides)
+    except UnknownScenario as error:
+        raise SimulationError(str(error)) from None
+    until = flags["until"]
+    if until is None:
+        return scenario
+    try:
+        return shortened(scenario, parse_duration(until))
+    except UnitError as error:
+        raise SimulationError(f"--until is {until!r}: {error}") from None
+    except ValueError as error:
+        raise SimulationError(f"--until is {until}; it {error}") from None
+
+
+def _jobs(scenario: Scenario, flags: Mapping[str, Any]) -> tuple[Job, ...]:
+    chosen: tuple[str, ...] = tuple(dict.fromkeys(flags["policy"] or ()))
+    if not chosen:
+        chosen = scenario.policies if flags["compare_all"] else (scenario.settings.picking.policy,)
+    count = flags["seeds"] or (COMPARED_SEEDS if flags["compare_all"] else 1)
+    first = scenario.run.seed
+    return jobs_for(scenario, chosen, range(first, first + count))

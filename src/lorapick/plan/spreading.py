@@ -1,0 +1,100 @@
+"""The same work on many things, in parallel processes.
+
+In: a function of a module, tasks. Out: its results, in the order of the tasks. Not here: what the work is.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing.context import SpawnContext
+from typing import Any, TypeAlias, TypeVar
+
+from lorapick.model.units import Ratio
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Progress: TypeAlias = Callable[[Ratio], None]
+"""Told the share of the work that is done."""
+_POLL = 0.2
+"""Seconds between two looks at the workers' progress."""
+
+
+def spread(
+    work: Callable[[Task, Progress], Result],
+    tasks: Sequence[Task],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Result, ...]:
+    """Do all tasks, in up to `workers` processes (default: one per core); with one, in this process."""
+    most = workers if workers is not None else cores()
+    count = max(1, min(most, len(tasks)))
+    if count > 1:
+        return _in_processes(work, tasks, workers=count, progress=progress)
+    told = progress or _ignore
+    return tuple(work(task, _part(told, number, len(tasks))) for number, task in enumerate(tasks))
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _ignore(_: Ratio) -> None:
+    pass
+
+
+def _part(told: Progress, number: int, of: int) -> Progress:
+    return lambda share: told((number + share) / of)
+
+
+# -- in other processes
+
+_shares: Any = None
+"""In a worker: how much of each task is done, in memory that parent and workers share."""
+
+
+def _begin(shares: Any) -> None:
+    global _shares
+    _shares = shares
+
+
+def _do(work: Callable[[Task, Progress], Result], task: Task, number: int) -> Result:
+    def told(share: Ratio) -> None:
+        _shares[number] = share
+
+    return work(task, told)
+
+
+def _in_processes(
+    work: Callable[[Task, Progress], Result], tasks: Sequence[Task], *, workers: int, progress: Progress | None
+) -> tuple[Result, ...]:
+    # Never forked: the command line may have threads (a progress bar), and a fork copies their locks as they are.
+    context = multiprocessing.get_context("spawn")
+    shares = context.Array("d", len(tasks), lock=False)
+    with _pool(workers, context, shares) as pool:
+        futures = [pool.submit(_do, work, task, number) for number, task in enumerate(tasks)]
+        _follow(futures, shares, progress or _ignore)
+        return tuple(future.result() for future in futures)
+
+
+@contextmanager
+def _pool(workers: int, context: SpawnContext, shares: Any) -> Iterator[ProcessPoolExecutor]:
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(shares,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _follow(futures: Sequence[Future[Result]], shares: Any, progress: Progress) -> None:
+    """Tell the progress until all is done or something failed."""
+    open_ones = list(futures)
+    while open_ones:
+        done, rest = wait(open_ones, timeout=_POLL)
+        open_ones = [future for future in open_ones if future in rest]
+        progress(sum(shares) / len(shares))
+        if any(future.exception() is not None for future in done):
+            return
