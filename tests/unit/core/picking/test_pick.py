@@ -79,8 +79,8 @@ class NotANumber(Weighted):
     def score_rows(self, query, view, *, rows):
         return [math.nan, *super().score_rows(query, view, rows=rows)[1:]]
 
-    def scores(self, query, columns, may):
-        scores = super().scores(query, columns, may)
+    def scores(self, query, columns, *, may):
+        scores = super().scores(query, columns, may=may)
         scores[0] = math.nan
         return scores
 
