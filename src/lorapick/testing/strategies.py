@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
 from lorapick.model.pods import GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
 from lorapick.model.requests import Outcome, Request
@@ -24,6 +25,8 @@ BASES = ("base", "other-base")
 MODELS = (*ADAPTER_NAMES[:2] * 6, *ADAPTER_NAMES, ALIAS, ALIAS, *BASES, "nobody-knows")
 """Two adapters are popular: a machine of few steps must see followers."""
 ZONES = ("west", "east")
+POLICY_NAMES = (*["weighted"] * len(POLICIES), *POLICIES)
+"""Half of them the one that follows loads and keeps sessions."""
 
 pod_names = st.sampled_from(POD_NAMES)
 adapter_names = st.sampled_from(ADAPTER_NAMES)
@@ -136,7 +139,7 @@ def adapters() -> st.SearchStrategy[Adapter]:
     )
 
 
-def settings(policies: tuple[str, ...] = ("weighted", "round-robin")) -> st.SearchStrategy[Settings]:
+def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Settings]:
     """Small bounds, so that they are met."""
     targets = st.lists(st.builds(AliasTarget, adapter=adapter_names, weight=st.integers(1, 3)), min_size=1, max_size=3)
     return st.builds(

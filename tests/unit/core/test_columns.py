@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lorapick.core.columns import CODE, CODES, EMPTY, PINNED, REASONS, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
+from lorapick.core.scraped import NEVER_SCRAPED
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Source, Tier
 from lorapick.testing.playbook import plain_pod
@@ -77,3 +78,39 @@ def test_a_copy_does_not_change():
 def test_memory_of_a_pod_is_stated():
     columns = PodColumns()
     assert columns.bytes_per_pod(adapters=200) == 7 * 8 + 4 + 200
+
+
+def test_members_are_the_same_object_until_a_pod_comes_or_goes():
+    columns = PodColumns()
+    for name in "abc":
+        columns.add(plain_pod(name))
+    before = columns.members
+    columns.load[0] = 3.0
+    columns.describe(0, plain_pod("a", max_queue=2))
+    assert columns.members is before == ("a", "b", "c")
+    columns.remove("b")
+    assert columns.members == ("a", None, "c")
+    columns.add(plain_pod("d"))
+    assert columns.members == ("a", "d", "c")
+    assert before == ("a", "b", "c")
+
+
+def test_a_row_that_is_used_again_knows_nothing_of_its_last_pod():
+    columns = PodColumns()
+    columns.add(plain_pod("a"))
+    columns.load[0] = 3.0
+    columns.scraped[0] = NEVER_SCRAPED._replace(max_loras=4)
+    columns.remove("a")
+    assert columns.add(plain_pod("b")) == 0
+    assert (columns.load[0], columns.scraped) == (0.0, [NEVER_SCRAPED])
+
+
+def test_a_copy_has_what_its_policy_reads_and_no_more():
+    columns = PodColumns()
+    columns.add(plain_pod("a"))
+    columns.load[0] = 3.0
+    copy = columns.frozen(None, reads=("load", "scraped", "members"))
+    columns.load[0] = 4.0
+    columns.remove("a")
+    assert (copy.load.tolist(), copy.scraped, copy.members) == ([3.0], [NEVER_SCRAPED], ("a",))
+    assert not hasattr(columns.frozen(None), "load")

@@ -116,3 +116,31 @@ def test_why_the_batch_room_counts(corrected, dispatched):
         book.arrive("base")
         sent += 1
     assert sent == dispatched
+
+
+def test_load_is_what_was_reported_and_what_we_sent_since():
+    load = loaded(waiting=2, running=5)
+    totals = []
+    for count in (load.dispatched, load.dispatched, load.ended, load.ended, load.ended):
+        count(1.0)
+        totals.append(load.total())
+    assert totals == [8.0, 9.0, 8.0, 7.0, 6.0]
+
+
+def test_load_is_never_less_than_our_own():
+    load = PodLoad(PodLimits(max_num_seqs=8))
+    for _ in range(3):
+        load.dispatched(1.0)
+    assert load.total() == 3.0, "never scraped"
+    load.reported(PodReport(waiting=0, running=1), since=2.0, now=2.0)
+    assert load.total() == 3.0, "two were on their way when the page was made"
+    load.restarted()
+    assert load.total() == 3.0
+    for _ in range(3):
+        load.ended(3.0)
+    assert load.total() == 0.0
+
+
+def test_requests_of_others_are_load_too():
+    assert loaded(waiting=None, running=7).total() == 7.0
+    assert loaded(waiting=-4, running=7).total() == 7.0

@@ -61,3 +61,14 @@ def test_prepare():
     assert other.codes is columns.adapters["m"]
     plain = prepare(Request(id="r", model="m"), Adapter(name="m"), columns=columns, kv={})
     assert (plain.base, plain.rank) == (None, 0.0)
+
+
+def test_the_first_block_is_a_base_models_key():
+    columns = Playbook(pods=["a"], adapters=["legal"]).fleet.state.columns
+
+    def first(model, adapter, blocks):
+        return prepare(Request(id="r", model=model, blocks=blocks), adapter, columns=columns, kv={}).first_block
+
+    assert first("base", None, (7, 8)) == 7
+    assert first("base", None, ()) is None
+    assert first("legal", Adapter(name="legal"), (7, 8)) is None

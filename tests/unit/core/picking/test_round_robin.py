@@ -42,3 +42,12 @@ def test_it_goes_on_when_pods_come_and_go():
     assert turns(book, 2) == ["c", "a"]
     book.appear("d")
     assert turns(book, 3) == ["d", "c", "a"]
+
+
+def test_sessions_do_not_stick():
+    book = book_of("a", "b")
+    told = []
+    for _ in range(3):
+        book.arrive("base", session="s")
+        told.append(book.effects[0].target.pod)
+    assert told == ["a", "b", "a"]

@@ -276,3 +276,15 @@ def test_loading_rows_are_in_row_order():
         book.arrive("a", subset=(pod,))
     assert book.fleet.state.residency.loading_rows("a") == [0, 2]
     assert book.fleet.state.residency.loading_until(1, "a") is None
+
+
+def test_own_requests_in_flight_are_counted_over_all_pods():
+    book = Playbook(pods=["a", "b"], adapters=["legal", "other"])
+    for pod in ("a", "a", "b"):
+        book.arrive("legal", subset=(pod,))
+    book.arrive("other", subset=("a",))
+    residency = book.fleet.state.residency
+    assert [residency.in_flight(name) for name in ("legal", "other", "unheard-of")] == [3, 1, 0]
+    book.end("r1")
+    book.gone("b")
+    assert residency.in_flight("legal") == 1
