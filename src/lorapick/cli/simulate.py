@@ -74,7 +74,7 @@ def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
         reports = play_all(plan.jobs, workers=plan.workers, progress=told)
     compared = compare(reports)
     if html is not None:
-        _write(html, page(scenario, reports, compared))
+        _write(html, page(scenario, reports, compared=compared))
     if as_json:
         _print(_document(scenario, reports, compared))
         return

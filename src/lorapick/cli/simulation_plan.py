@@ -106,4 +106,4 @@ def _jobs(scenario: Scenario, flags: Mapping[str, Any]) -> tuple[Job, ...]:
         chosen = scenario.policies if flags["compare_all"] else (scenario.settings.picking.policy,)
     count = flags["seeds"] or (COMPARED_SEEDS if flags["compare_all"] else 1)
     first = scenario.run.seed
-    return jobs_for(scenario, chosen, range(first, first + count))
+    return jobs_for(scenario, policies=chosen, seeds=range(first, first + count))

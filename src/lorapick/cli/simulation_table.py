@@ -79,7 +79,7 @@ def print_expected(console: Console, scenario: Scenario, compared: Comparison) -
         for policy in compared.policies if each.policy is None else (each.policy,):
             if policy in compared.policies:
                 metric = METRICS[each.metric]
-                ours = estimated(compared.of(metric.name, policy, each.period), metric)
+                ours = estimated(compared.of(metric.name, policy, period=each.period), metric)
                 table.add_row(metric.label, policy, each.period or "all", articles(each, metric), ours, each.note)
     if table.row_count:
         console.print(table)

@@ -13,6 +13,8 @@ from typing import IO
 
 import zstandard
 
+from lorapick.model.units import Bytes
+
 LONGEST_LINE = 2**20
 """Bytes; a longer line is no line of a trace, and would have to be held."""
 _WINDOW = 2**27
@@ -47,16 +49,16 @@ def data_names() -> list[str]:
     return sorted({path.as_posix() for path in found})
 
 
-def open_lines(path: str | Path) -> Iterator[bytes]:
+def open_lines(path: str | Path, *, longest: Bytes = LONGEST_LINE) -> Iterator[bytes]:
     """Lines of a plain, `.gz` or `.zst` file with their ends, as they are read; the file is closed at the last.
 
     Raises:
-        DataFileError: it cannot be opened, is no such file or damaged, or has a line of more than 1 MiB.
+        DataFileError: it cannot be opened, is no such file or damaged, or has a line of more than `longest` bytes.
     """
     path = Path(path)
     try:
         with path.open("rb") as raw:
-            yield from _lines(_CONTENTS.get(path.suffix, _plain)(raw), path)
+            yield from _lines(_CONTENTS.get(path.suffix, _plain)(raw), path, longest=longest)
     except (zstandard.ZstdError, zlib.error, EOFError, gzip.BadGzipFile) as error:
         raise DataFileError(f"{path} is damaged or no {path.suffix} file: {error}") from error
     except OSError as error:
@@ -89,15 +91,15 @@ def _zstandard(raw: IO[bytes]) -> Iterator[bytes]:
 _CONTENTS: Mapping[str, Callable[[IO[bytes]], Iterator[bytes]]] = {".gz": _gzip, ".zst": _zstandard}
 
 
-def _lines(contents: Iterable[bytes], path: Path) -> Iterator[bytes]:
+def _lines(contents: Iterable[bytes], path: Path, *, longest: Bytes) -> Iterator[bytes]:
     number, rest = 0, b""
     for content in contents:
         *whole, rest = (rest + content).split(b"\n")
         for line in whole:
             number += 1
             yield line + b"\n"
-        if len(rest) > LONGEST_LINE:
-            more = f"{path}:{number + 1}: a line of more than {LONGEST_LINE:,} bytes"
+        if len(rest) > longest:
+            more = f"{path}:{number + 1}: a line of more than {longest:,} bytes"
             raise DataFileError(f"{more}; is this a file of lines?")
     if rest:
         yield rest

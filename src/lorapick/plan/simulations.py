@@ -31,7 +31,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     limit: Seconds
 
 
-def jobs_for(scenario: Scenario, policies: Sequence[str], seeds: Sequence[int]) -> tuple[Job, ...]:
+def jobs_for(scenario: Scenario, *, policies: Sequence[str], seeds: Sequence[int]) -> tuple[Job, ...]:
     """Every policy with every seed."""
     return tuple(Job(scenario=scenario, policy=policy, seed=seed) for policy in policies for seed in seeds)
 

@@ -34,7 +34,7 @@ def spread(
     if count > 1:
         return _in_processes(work, tasks, workers=count, progress=progress)
     told = progress or _ignore
-    return tuple(work(task, _part(told, number, len(tasks))) for number, task in enumerate(tasks))
+    return tuple(work(task, _part(told, number, of=len(tasks))) for number, task in enumerate(tasks))
 
 
 def cores() -> int:
@@ -46,7 +46,7 @@ def _ignore(_: Ratio) -> None:
     pass
 
 
-def _part(told: Progress, number: int, of: int) -> Progress:
+def _part(told: Progress, number: int, *, of: int) -> Progress:
     return lambda share: told((number + share) / of)
 
 
@@ -61,7 +61,7 @@ def _begin(shares: Any) -> None:
     _shares = shares
 
 
-def _do(work: Callable[[Task, Progress], Result], task: Task, number: int) -> Result:
+def _do(work: Callable[[Task, Progress], Result], task: Task, *, number: int) -> Result:
     def told(share: Ratio) -> None:
         _shares[number] = share
 
@@ -74,14 +74,14 @@ def _in_processes(
     # Never forked: the command line may have threads (a progress bar), and a fork copies their locks as they are.
     context = multiprocessing.get_context("spawn")
     shares = context.Array("d", len(tasks), lock=False)
-    with _pool(workers, context, shares) as pool:
-        futures = [pool.submit(_do, work, task, number) for number, task in enumerate(tasks)]
-        _follow(futures, shares, progress or _ignore)
+    with _pool(workers, shares, context=context) as pool:
+        futures = [pool.submit(_do, work, task, number=number) for number, task in enumerate(tasks)]
+        _follow(futures, shares, progress=progress or _ignore)
         return tuple(future.result() for future in futures)
 
 
 @contextmanager
-def _pool(workers: int, context: SpawnContext, shares: Any) -> Iterator[ProcessPoolExecutor]:
+def _pool(workers: int, shares: Any, *, context: SpawnContext) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(shares,))
     try:
         yield pool
@@ -89,7 +89,7 @@ def _pool(workers: int, context: SpawnContext, shares: Any) -> Iterator[ProcessP
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _follow(futures: Sequence[Future[Result]], shares: Any, progress: Progress) -> None:
+def _follow(futures: Sequence[Future[Result]], shares: Any, *, progress: Progress) -> None:
     """Tell the progress until all is done or something failed."""
     open_ones = list(futures)
     while open_ones:

@@ -16,9 +16,11 @@ from lorapick.pod.values import AdapterSpec, PodConfig
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.kernel import Priority
+from lorapick.sim.observer import Observer
 from lorapick.sim.scenario import FleetChange, Pin, Restart, Scenario, Unpin
+from lorapick.sim.workload.follow import Followers
 from lorapick.sim.workload.stream import arrivals
-from lorapick.sim.world import Observer, World
+from lorapick.sim.world import Setup, World
 
 
 def settings_of(scenario: Scenario, policy: str) -> Settings:
@@ -34,20 +36,25 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
         ValueError: there is no such policy.
     """
     config = pod_config(scenario)
-    world = World(
-        settings_of(scenario, policy),
-        [
+    setup = Setup(
+        settings=settings_of(scenario, policy),
+        pods=[
             (Pod(name=name, address=f"sim:{number}", limits=scenario.fleet.limits), config)
             for number, name in enumerate(scenario.fleet.names(), start=1)
         ],
-        specs_of(scenario),
-        observer=observer,
-        seed=seed,
+        adapters=specs_of(scenario),
+        followers=_followers(scenario, seed),
         reports_loaded=scenario.fleet.reports_loaded,
     )
+    world = World(setup, observer=observer, seed=seed)
     for change in scenario.changes:
-        world.kernel.at(change.at, Priority.CHANGE, _performer(world, change))
+        world.kernel.at(change.at, _performer(world, change), priority=Priority.CHANGE)
     return world
+
+
+def _followers(scenario: Scenario, seed: int) -> Followers | None:
+    workload = scenario.workload
+    return Followers(workload.follows, seed=seed, until=workload.until) if workload.follows else None
 
 
 def pod_config(scenario: Scenario) -> PodConfig:

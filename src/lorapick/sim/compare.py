@@ -48,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     rows: tuple[Row, ...]
 
-    def of(self, metric: str, policy: str, period: str | None = None) -> Estimate:
+    def of(self, metric: str, policy: str, *, period: str | None = None) -> Estimate:
         """One cell."""
         for row in self.rows:
             if (row.metric, row.policy, row.period) == (metric, policy, period):
@@ -84,7 +84,7 @@ def compare(reports: Sequence[RunReport]) -> Comparison:
     by = {(report.policy, report.seed): report for report in reports}
     periods: list[str | None] = [None, *reports[0].periods]
     rows = [
-        _row(metric, policy, period, first=policies[0], by=by, seeds=seeds)
+        _row(metric, policy, period=period, first=policies[0], by=by, seeds=seeds)
         for period in periods
         for metric in METRICS.values()
         for policy in policies
@@ -95,21 +95,21 @@ def compare(reports: Sequence[RunReport]) -> Comparison:
 def _row(
     metric: Metric,
     policy: str,
-    period: str | None,
     *,
+    period: str | None,
     first: str,
     by: dict[tuple[str, int], RunReport],
     seeds: tuple[int, ...],
 ) -> Row:
-    values = [value_of(metric, by[policy, seed], period) for seed in seeds]
+    values = [value_of(metric, by[policy, seed], period=period) for seed in seeds]
     difference = None
     if policy != first:
-        base = [value_of(metric, by[first, seed], period) for seed in seeds]
+        base = [value_of(metric, by[first, seed], period=period) for seed in seeds]
         pairs = zip(values, base, strict=True)
         difference = estimate([None if a is None or b is None else a - b for a, b in pairs])
     return Row(metric=metric.name, policy=policy, period=period, value=estimate(values), difference=difference)
 
 
-def value_of(metric: Metric, report: RunReport, period: str | None) -> float | None:
+def value_of(metric: Metric, report: RunReport, *, period: str | None) -> float | None:
     """A metric of one report."""
     return metric.of(report.whole if period is None else report.periods[period])

@@ -34,7 +34,7 @@ class Kernel:
         self._heap: list[tuple[Seconds, int, int, Callable[[Any], None], Any]] = []
         self._sequence = 0
 
-    def at(self, time: Seconds, priority: int, call: Callable[[Any], None], argument: Any = None) -> None:
+    def at(self, time: Seconds, call: Callable[[Any], None], *, argument: Any = None, priority: int) -> None:
         """Call `call(argument)` at `time`; `priority` is one of `Priority`.
 
         Raises:

@@ -23,10 +23,10 @@ def override(root: At, overrides: Mapping[str, str]) -> None:
     for key, value in overrides.items():
         # What is wrong with the value is said of the option, not of a line of the file.
         report = Report(f"{key}={value}")
-        _put(root, key.split("."), parse_document(value, report).node)
+        _put(root, key.split("."), value=parse_document(value, report).node)
 
 
-def _put(root: At, path: list[str], value: Node) -> None:
+def _put(root: At, path: list[str], *, value: Node) -> None:
     place = root.node
     for step, name in enumerate(path):
         if not isinstance(place, MappingNode):

@@ -35,7 +35,7 @@ Traffic: TypeAlias = tuple[str | None, Change]
 Phase: TypeAlias = tuple[list[Traffic], list[FleetChange]]
 
 
-def phase(plan: AdapterPlan, fleet: FleetPlan, when: When) -> Reader[Phase]:
+def phase(plan: AdapterPlan, fleet: FleetPlan, *, when: When) -> Reader[Phase]:
     """Reader of one phase."""
 
     def read(at: At) -> Phase:
@@ -50,11 +50,11 @@ def phase(plan: AdapterPlan, fleet: FleetPlan, when: When) -> Reader[Phase]:
         found = fields(
             place,
             {
-                "split": lambda node: _split(node, start, over),
+                "split": lambda node: _split(node, start=start, over=over),
                 "rate": lambda node: Scale(at=start, factor=factor(node), over=over),
                 "popularity": lambda node: Reweigh(at=start, popularity=popularity(node), over=over),
-                "restart": lambda node: _restart(node, fleet, start),
-                "pin": lambda node: _pin(node, plan, start),
+                "restart": lambda node: _restart(node, fleet, start=start),
+                "pin": lambda node: _pin(node, plan, start=start),
                 "unpin": lambda node: Unpin(at=start, adapters=chosen(plan)(node)),
             },
         )
@@ -64,21 +64,21 @@ def phase(plan: AdapterPlan, fleet: FleetPlan, when: When) -> Reader[Phase]:
     return read
 
 
-def _split(at: At, start: Seconds, over: Seconds) -> Split:
+def _split(at: At, *, start: Seconds, over: Seconds) -> Split:
     values = fields(at, {"top": integer(least=1), "share": share, "into": adapter_name}, required=("top", "share"))
     if not {"top", "share"} <= values.keys():
         raise Refused
     return made(at, lambda: Split(at=start, over=over, **values))
 
 
-def _restart(at: At, fleet: FleetPlan, start: Seconds) -> Restart:
+def _restart(at: At, fleet: FleetPlan, *, start: Seconds) -> Restart:
     values = fields(at, {"pod": choice(*fleet.names()), "down": duration()}, required=("pod", "down"))
     if not {"pod", "down"} <= values.keys():
         raise Refused
     return Restart(at=start, **values)
 
 
-def _pin(at: At, plan: AdapterPlan, start: Seconds) -> Pin:
+def _pin(at: At, plan: AdapterPlan, *, start: Seconds) -> Pin:
     readers: dict[str, Reader[Any]] = {
         "adapters": chosen(plan),
         "pods": list_of(word, least=1, unique=""),

@@ -21,16 +21,16 @@ class Residencies:
         self._since: dict[PodName, Seconds] = {}
         self._area: dict[PodName, Seconds] = {}
 
-    def loaded(self, pod: PodName, adapter: AdapterName, now: Seconds) -> None:
+    def loaded(self, pod: PodName, adapter: AdapterName, *, now: Seconds) -> None:
         """An adapter holds a slot from now on."""
         if (pod, adapter) in self._open:
-            self.evicted(pod, adapter, now)  # a second copy of the same name took over
+            self.evicted(pod, adapter, now=now)  # a second copy of the same name took over
         self._advance(pod, now)
         self._used[pod] = self._used.get(pod, 0) + 1
         self._open[pod, adapter] = now
         self.loads += 1
 
-    def evicted(self, pod: PodName, adapter: AdapterName, now: Seconds) -> None:
+    def evicted(self, pod: PodName, adapter: AdapterName, *, now: Seconds) -> None:
         """An adapter holds its slot no longer; unknown ones left a level below the GPU."""
         since = self._open.pop((pod, adapter), None)
         if since is None:
@@ -42,7 +42,7 @@ class Residencies:
     def restarted(self, pod: PodName, now: Seconds) -> None:
         """Everything on the pod is gone."""
         for held_on, adapter in [key for key in self._open if key[0] == pod]:
-            self.evicted(held_on, adapter, now)
+            self.evicted(held_on, adapter, now=now)
 
     def _advance(self, pod: PodName, now: Seconds) -> None:
         since = self._since.get(pod, now)

@@ -11,9 +11,10 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
 from lorapick.sim.build import arrivals_of, names_of, world_of
 from lorapick.sim.histogram import Histogram
+from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
 from lorapick.sim.report import BoundReport, PodRow, RunReport, Series
-from lorapick.sim.sampling import Sampler, time_of
+from lorapick.sim.sampling import Sampler
 from lorapick.sim.scenario import Scenario
 from lorapick.sim.tally import Tally, Window
 from lorapick.sim.world import World
@@ -49,7 +50,7 @@ def run(
     world.check_every = options.check_every
     sampler = Sampler(world, tally, start=plan.warm_up, end=plan.length, window=plan.window)
     if options.progress is not None:
-        _watch(world, plan.length, options.progress)
+        _watch(world, options.progress, length=plan.length)
     world.run(arrivals_of(scenario, seed), until=plan.length)
     _check(world, tally)
     return _report(scenario, world, tally=tally, sampler=sampler, policy=policy, seed=seed)
@@ -59,11 +60,10 @@ STEPS = 200
 """Times that a run tells its progress."""
 
 
-def _watch(world: World, length: Seconds, progress: Callable[[float], None]) -> None:
-    from lorapick.sim.kernel import Priority
-
+def _watch(world: World, progress: Callable[[float], None], *, length: Seconds) -> None:
     for number in range(1, STEPS + 1):
-        world.kernel.at(length * number / STEPS, Priority.POD, lambda share: progress(share), number / STEPS)
+        share = number / STEPS
+        world.kernel.at(length * share, progress, argument=share, priority=Priority.POD)
 
 
 def _check(world: World, tally: Tally) -> None:
@@ -74,13 +74,13 @@ def _check(world: World, tally: Tally) -> None:
     for sim in world.pods.values():
         if sim.alive:
             sim.engine.check()
-        total = time_of(sim, now).total
+        total = sim.time(now).total
         assert abs(total - now) <= 1e-6 * max(1.0, now), f"{sim.pod.name}: {total} s are accounted for, {now} s passed"
 
 
 def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler, policy: str, seed: int) -> RunReport:
     plan = scenario.run
-    measured = Measuring(tally, sampler, len(world.pods))
+    measured = Measuring(tally, sampler, pods=len(world.pods))
     return RunReport(
         scenario=scenario.name,
         policy=policy,
@@ -88,7 +88,7 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
         length=plan.length,
         whole=measured.stretch(plan.warm_up, plan.length),
         periods={each.name: measured.stretch(each.start, each.end) for each in scenario.periods},
-        pods=_pods(world, tally, sampler),
+        pods=_pods(tally, sampler),
         swaps_from=dict(tally.swaps_from),
         load_seconds=dict(tally.swap_seconds),
         failed_loads=tally.failed_loads,
@@ -96,7 +96,7 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
         residency=distribution(tally.residencies.finished),
         hit_to_evict=distribution(tally.hit_to_evict),
         bound=BoundReport(loads=None, why_none="not computed"),
-        series=_series(world, tally, sampler),
+        series=_series(tally, sampler),
         timeline=sampler.timeline(plan.length),
         adapters=len(names_of(scenario)),
         loads_begun_by_picker=world.fleet.state.tally.loads,
@@ -107,7 +107,7 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
 class Measuring:
     """Measures of stretches of one run."""
 
-    def __init__(self, tally: Tally, sampler: Sampler, pods: int) -> None:
+    def __init__(self, tally: Tally, sampler: Sampler, *, pods: int) -> None:
         self._tally = tally
         self._sampler = sampler
         self._pods = pods
@@ -145,7 +145,7 @@ def most(window: Window) -> int:
     return max(window.swaps.values(), default=0)
 
 
-def _pods(world: World, tally: Tally, sampler: Sampler) -> tuple[PodRow, ...]:
+def _pods(tally: Tally, sampler: Sampler) -> tuple[PodRow, ...]:
     first, last = sampler.samples[0], sampler.samples[-1]
     return tuple(
         PodRow(
@@ -155,11 +155,11 @@ def _pods(world: World, tally: Tally, sampler: Sampler) -> tuple[PodRow, ...]:
             loads=tally.loads[name],
             gpu=after.less(before),
         )
-        for name, before, after in zip(world.pods, first.pods, last.pods, strict=True)
+        for name, before, after in zip(sampler.pods, first.pods, last.pods, strict=True)
     )
 
 
-def _series(world: World, tally: Tally, sampler: Sampler) -> Series:
+def _series(tally: Tally, sampler: Sampler) -> Series:
     windows, length = tally.windows, tally.window
     spent = [
         _fleet(after.pods, before.pods) for before, after in zip(sampler.samples, sampler.samples[1:], strict=False)
@@ -172,7 +172,7 @@ def _series(world: World, tally: Tally, sampler: Sampler) -> Series:
         p95_ms=tuple(_ms(each.latency.quantile(0.95)) for each in windows),
         p99_ms=tuple(_ms(each.latency.quantile(0.99)) for each in windows),
         hit_ratio=tuple(_share(each.hits, each.hits + each.misses) for each in windows),
-        swap_rate=tuple(tuple(each.swaps[pod] / length for each in windows) for pod in world.pods),
+        swap_rate=tuple(tuple(each.swaps[pod] / length for each in windows) for pod in sampler.pods),
         gpu={
             name: tuple(parts[index] / total if (total := sum(parts)) else 0.0 for parts in spent)
             for index, name in enumerate(FIELDS)

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 from lorapick.model.units import AdapterName, PodName, Seconds
-from lorapick.pod.values import TimeSpent
 from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.tally import Tally
-from lorapick.sim.world import SimPod, World
+from lorapick.sim.world import World
 
 COLUMNS = 160
 """Most looks at who holds which slot."""
@@ -55,6 +54,8 @@ class Sampler:
     def __init__(self, world: World, tally: Tally, *, start: Seconds, end: Seconds, window: Seconds) -> None:
         """Schedule all looks."""
         self.samples: list[Sample] = []
+        self.pods = tuple(world.pods)
+        """In the order of the samples' parts."""
         self._world = world
         self._tally = tally
         count = max(1, -int(-(end - start) // window))
@@ -62,14 +63,14 @@ class Sampler:
         self._slots = Slots(world)
         self.every = window * self._stride
         for number in range(count + 1):
-            world.kernel.at(min(start + number * window, end), Priority.CHANGE, self._look, number)
+            world.kernel.at(min(start + number * window, end), self._look, argument=number, priority=Priority.CHANGE)
 
     def _look(self, number: int) -> None:
         world, now = self._world, self._world.kernel.now
         times = []
         for sim in world.pods.values():
             world.advance(sim)
-            times.append(time_of(sim, now))
+            times.append(sim.time(now))
         self.samples.append(Sample(now, self._tally.residencies.slot_seconds(now), tuple(times)))
         if number % self._stride == 0:
             self._slots.look(now)
@@ -95,18 +96,6 @@ class Sampler:
         return found
 
 
-def time_of(sim: SimPod, now: Seconds) -> GpuTime:
-    """Where a pod's time went since it appeared, over restarts. Its engine has lived up to `now`."""
-    if not sim.alive:
-        return sim.past.plus(GpuTime(down=now - sim.down_since))
-    return sim.past.plus(spent(sim.engine.stats(now).time))
-
-
-def spent(time: TimeSpent) -> GpuTime:
-    """The pod model's own account."""
-    return GpuTime(**msgspec.structs.asdict(time))
-
-
 class Slots:
     """Which adapter is in which slot: an adapter keeps its row of the drawing as long as it is seen."""
 
@@ -126,13 +115,13 @@ class Slots:
                 if name in there:
                     del there[name]
                 else:
-                    self._close(index, slot, name, since, now)
+                    self._close(name, since, pod=index, slot=slot, now=now)
                     del rows[slot]
             free = (slot for slot in range(self._most + len(there)) if slot not in rows)
             for name in there:
                 rows[next(free)] = (name, now)
 
-    def _close(self, pod: int, slot: int, name: AdapterName, since: Seconds, now: Seconds) -> None:
+    def _close(self, name: AdapterName, since: Seconds, *, pod: int, slot: int, now: Seconds) -> None:
         number = self._names.setdefault(name, len(self._names))
         self._held.append(Held(pod, slot, since, now, number))
 
@@ -140,7 +129,7 @@ class Slots:
         """Everything seen; what is still there ends at `end`."""
         for pod, rows in enumerate(self._rows):
             for slot, (name, since) in rows.items():
-                self._close(pod, slot, name, since, end)
+                self._close(name, since, pod=pod, slot=slot, now=end)
         return Timeline(
             every=every,
             slots=self._most,

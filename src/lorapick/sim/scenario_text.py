@@ -114,8 +114,8 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
     later = fields(
         root,
         {
-            "arrivals": lambda at: flows(at, adapters, when),
-            "phases": list_of(phase(adapters, fleet, when)),
+            "arrivals": lambda at: flows(at, adapters, when=when),
+            "phases": list_of(phase(adapters, fleet, when=when)),
             "periods": list_of(_period(when), unique="name"),
             "expect": lambda at: _expect(at, policies),
         },
@@ -123,16 +123,14 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
     )
     if root.report.problems:
         raise Refused
-    return _put_together(root, plain, later, run=run, policies=policies)
+    return _put_together(root, plain | later, run=run, policies=policies)
 
 
-def _put_together(
-    root: At, plain: dict[str, Any], later: dict[str, Any], *, run: RunPlan, policies: Collection[str]
-) -> Scenario:
-    fleet, adapters = plain["fleet"], plain["adapters"]
+def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: Collection[str]) -> Scenario:
+    fleet, adapters = values["fleet"], values["adapters"]
     changes: list[FleetChange] = []
-    found: tuple[Flow, ...] = later["arrivals"]
-    for place, (traffic, pods) in zip(root.each("phases"), later.get("phases", ()), strict=True):
+    found: tuple[Flow, ...] = values["arrivals"]
+    for place, (traffic, pods) in zip(root.each("phases"), values.get("phases", ()), strict=True):
         changes += pods
         found = made(place, partial(changed, found, traffic))
     workload = made(
@@ -141,26 +139,26 @@ def _put_together(
             flows=found, clock=run.begin, until=run.length, block_tokens=PRESETS[fleet.hardware].block_size
         ),
     )
-    picker = plain.get("settings", Settings())
+    picker = values.get("settings", Settings())
     declared = tuple(
         Adapter(name=name, rank=adapters.rank_of(place), declared=True)
         for place, name in enumerate(_all_names(adapters, workload))
     )
-    policy = plain.get("policy", picker.picking.policy)
+    policy = values.get("policy", picker.picking.policy)
     settings = msgspec.structs.replace(
         picker,
         adapters=declared,
         defaults=fleet.limits,
         picking=msgspec.structs.replace(picker.picking, policy=policy),
     )
-    periods = later.get("periods", ())
-    expect = later.get("expect", ())
-    _check_expect(root, expect, periods)
+    periods = values.get("periods", ())
+    expect = values.get("expect", ())
+    _check_expect(root, expect, periods=periods)
     return Scenario(
-        name=plain["name"],
-        title=plain["title"],
-        source=plain["source"],
-        assumes=plain["assumes"],
+        name=values["name"],
+        title=values["title"],
+        source=values["source"],
+        assumes=values["assumes"],
         fleet=fleet,
         adapters=adapters,
         workload=workload,
@@ -169,9 +167,9 @@ def _put_together(
         run=run,
         periods=periods,
         expect=expect,
-        policies=plain.get("policies", tuple(dict.fromkeys((*policies, policy)))),
-        latency_limit=plain.get("latency_limit"),
-        grid=plain.get("grid", {}),
+        policies=values.get("policies", tuple(dict.fromkeys((*policies, policy)))),
+        latency_limit=values.get("latency_limit"),
+        grid=values.get("grid", {}),
     )
 
 
@@ -334,7 +332,7 @@ def _figure(at: At) -> float | str:
         at.refuse("must be a number or words")
 
 
-def _check_expect(root: At, expect: tuple[Expected, ...], periods: tuple[Period, ...]) -> None:
+def _check_expect(root: At, expect: tuple[Expected, ...], *, periods: tuple[Period, ...]) -> None:
     known = [period.name for period in periods]
     for each in expect:
         if each.period is not None and each.period not in known:

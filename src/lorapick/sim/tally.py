@@ -74,7 +74,7 @@ class _Flight:
 
     __slots__ = ("adapter", "arrived", "window")
 
-    def __init__(self, arrived: Seconds, adapter: AdapterName | None, window: Window | None) -> None:
+    def __init__(self, arrived: Seconds, adapter: AdapterName | None, *, window: Window | None) -> None:
         self.arrived = arrived
         self.adapter = adapter
         self.window = window
@@ -122,7 +122,7 @@ class Tally:
         if arrival.t >= self.start:
             window = self.window_at(arrival.t)
             window.arrivals += 1
-        self._flights[arrival.id] = _Flight(arrival.t, arrival.adapter, window)
+        self._flights[arrival.id] = _Flight(arrival.t, arrival.adapter, window=window)
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
         """Count dispatches by pod, and holds."""
@@ -143,7 +143,7 @@ class Tally:
         """A pod's process died: nothing is loaded there."""
         self.residencies.restarted(pod, now)
 
-    def ended(self, request_id: RequestId, outcome: Outcome, now: Seconds) -> None:
+    def ended(self, request_id: RequestId, outcome: Outcome, *, now: Seconds) -> None:
         """A request left."""
         flight = self._flights.pop(request_id)
         window = flight.window
@@ -192,7 +192,7 @@ class Tally:
             window.waited += event.waited_for_load
 
     def _swap_started(self, pod: PodName, event: SwapStarted) -> None:
-        self.residencies.loaded(pod, event.adapter, event.t)
+        self.residencies.loaded(pod, event.adapter, now=event.t)
         if event.t < self.start:
             return
         window = self.window_at(event.t)
@@ -210,10 +210,10 @@ class Tally:
 
     def _swap_failed(self, pod: PodName, event: SwapFailed) -> None:
         self.failed_loads += 1
-        self.residencies.evicted(pod, event.adapter, event.t)
+        self.residencies.evicted(pod, event.adapter, now=event.t)
 
     def _evicted(self, pod: PodName, event: AdapterEvicted) -> None:
-        self.residencies.evicted(pod, event.adapter, event.t)
+        self.residencies.evicted(pod, event.adapter, now=event.t)
         hit = self._last_hit.pop((pod, event.adapter), None)
         if hit is not None and event.t >= self.start:
             self.hit_to_evict.add(event.t - hit)

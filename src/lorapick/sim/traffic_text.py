@@ -3,6 +3,7 @@
 In: nodes. Out: flows and changes of `sim.workload`. Not here: fleets, pins and restarts (see `sim.scenario_text`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -80,14 +81,16 @@ def chosen(plan: AdapterPlan) -> Reader[tuple[AdapterName, ...]]:
     return read
 
 
-def flows(at: At, plan: AdapterPlan, when: When) -> tuple[Flow, ...]:
+def flows(at: At, plan: AdapterPlan, *, when: When) -> tuple[Flow, ...]:
     """One flow, or a list of flows, each with a name."""
     if at.tag.endswith(":seq"):
-        return list_of(lambda item: _flow(item, plan, when, required=("name", "tokens")), least=1, unique="name")(at)
-    return (_flow(at, plan, when, required=("tokens",)),)
+        return list_of(lambda item: _flow(item, plan, when=when, required=("name", "tokens")), least=1, unique="name")(
+            at
+        )
+    return (_flow(at, plan, when=when, required=("tokens",)),)
 
 
-def _flow(at: At, plan: AdapterPlan, when: When, *, required: tuple[str, ...]) -> Flow:
+def _flow(at: At, plan: AdapterPlan, *, when: When, required: tuple[str, ...]) -> Flow:
     before = len(at.report.problems)
     values = fields(
         at,
@@ -109,7 +112,7 @@ def _flow(at: At, plan: AdapterPlan, when: When, *, required: tuple[str, ...]) -
     )
     if len(at.report.problems) > before:
         raise Refused
-    process = _process(at, values.pop("process", None), values.pop("rate", None), when)
+    process = _process(at, values.pop("process", None), per_second=values.pop("rate", None), when=when)
     adapters = values.pop("adapters", plan.names)
     law = values.pop("popularity", plan.popularity if adapters == plan.names else None)
     if law is not None:
@@ -129,32 +132,19 @@ _sessions: Reader[Sessions] = built(
 )
 
 
-def _process(at: At, place: At | None, per_second: float | None, when: When) -> Process:
-    """The process; those without a rate of their own take the flow's."""
+def _process(at: At, place: At | None, *, per_second: float | None, when: When) -> Process:
+    """The process; those without rates of their own take the flow's."""
     if place is None or place.is_scalar:
         if place is not None and raw(place) != "poisson":
             place.refuse("must be poisson or a process", hint="for example {gamma: {cv: 2}}")
         return Poisson(_needed(at, per_second))
-    ways: dict[str, Reader[Process]] = {
-        "gamma": lambda node: _rated(node, Gamma, {"cv": _cv}, ("cv",), _needed(at, per_second)),
-        "diurnal": lambda node: _rated(node, Diurnal, _DIURNAL, ("ratio",), _needed(at, per_second)),
-        "flash": lambda node: _rated(
-            node,
-            FlashCrowd,
-            {"at": when.moment, "factor": number(least=1.0, most=1e6), "decay": duration(), "cv": _cv},
-            ("at", "factor", "decay"),
-            _needed(at, per_second),
-        ),
-        "hawkes": lambda node: _rated(node, Hawkes, _HAWKES, ("branching", "decay"), _needed(at, per_second)),
-        "mmpp": built(MarkovModulated, {"states": list_of(_STATE)}, required=("states",)),
-        "profile": built(Profile, {"rates": list_of(rate), "step": duration(), "cv": _cv}, required=("rates",)),
-        "burst": built(
-            Burst,
-            {"count": integer(least=1, most=10_000_000), "at": when.moment, "over": duration()},
-            required=("count", "at"),
-        ),
-    }
-    return one_of(place, ways, what="process")
+    own = _with_rates(when)
+    name = next(iter(place.entries()), None)
+    if name in own:
+        if per_second is not None:
+            at.nearest("rate").refuse(f"must not stand beside {name}, which says by itself how many come", value="")
+        return one_of(place, own, what="process")
+    return one_of(place, {**own, **_without_rates(when, lambda: _needed(at, per_second))}, what="process")
 
 
 def _needed(at: At, per_second: float | None) -> float:
@@ -163,21 +153,30 @@ def _needed(at: At, per_second: float | None) -> float:
     return per_second
 
 
-def _rated(
-    at: At, build: Any, readers: dict[str, Reader[Any]], required: tuple[str, ...], per_second: float
-) -> Process:
-    process: Process = built(lambda **values: build(rate=per_second, **values), readers, required=required)(at)
-    return process
+def _with_rates(when: When) -> dict[str, Reader[Process]]:
+    burst = {"count": integer(least=1, most=10_000_000), "at": when.moment, "over": duration()}
+    profile = {"rates": list_of(rate, least=1), "step": duration(), "cv": _cv}
+    return {
+        "mmpp": built(MarkovModulated, {"states": list_of(_STATE)}, required=("states",)),
+        "profile": built(Profile, profile, required=("rates",)),
+        "burst": built(Burst, burst, required=("count", "at")),
+    }
 
 
-_DIURNAL: dict[str, Reader[Any]] = {
-    "ratio": number(least=1.0, most=1e6, what="highest through lowest rate"),
-    "peak": clock,
-    "period": duration(),
-    "cv": _cv,
-}
-_HAWKES: dict[str, Reader[Any]] = {
-    "branching": number(least=0.0, most=0.99, what="a branching ratio"),
-    "decay": duration(),
-}
+def _without_rates(when: When, per_second: Callable[[], float]) -> dict[str, Reader[Process]]:
+    def rated(build: Callable[..., Process], readers: dict[str, Reader[Any]]) -> Reader[Process]:
+        required = tuple(name for name in readers if name not in ("cv", "peak", "period") or build is Gamma)
+        return built(lambda **values: build(rate=per_second(), **values), readers, required=required)
+
+    factor = number(least=1.0, most=1e6, what="a factor")
+    return {
+        "gamma": rated(Gamma, {"cv": _cv}),
+        "diurnal": rated(Diurnal, {"ratio": _RATIO, "peak": clock, "period": duration(), "cv": _cv}),
+        "flash": rated(FlashCrowd, {"at": when.moment, "factor": factor, "decay": duration(), "cv": _cv}),
+        "hawkes": rated(Hawkes, {"branching": _BRANCHING, "decay": duration()}),
+    }
+
+
+_RATIO = number(least=1.0, most=1e6, what="highest through lowest rate")
+_BRANCHING = number(least=0.0, most=0.99, what="a branching ratio")
 _STATE = built(State, {"rate": rate, "dwell": duration()}, required=("rate", "dwell"))

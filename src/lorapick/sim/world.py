@@ -7,9 +7,7 @@ The same calls are made as live: `Fleet.apply` with the same events, and what a 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
-
-import msgspec
+from typing import Any, NamedTuple
 
 from lorapick.core.fleet import Fleet
 from lorapick.model import events as said
@@ -18,7 +16,7 @@ from lorapick.model.events import Event
 from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
-from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+from lorapick.model.units import PodName, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
@@ -33,8 +31,8 @@ from lorapick.pod.values import (
 )
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.kernel import Kernel, Priority
-from lorapick.sim.measures import GpuTime
-from lorapick.sim.scrapes import Scrape
+from lorapick.sim.observer import Observer
+from lorapick.sim.simpod import SimPod
 from lorapick.sim.workload.follow import Followers
 
 # Looking a member up in its enum takes longer than what is done with it here.
@@ -42,93 +40,49 @@ _POD, _SCRAPE, _TICK, _CHANGE, _ARRIVAL = (int(each) for each in Priority)
 _SERVED, _FAILED, _REJECTED = Outcome.SERVED, Outcome.FAILED, Outcome.REJECTED
 
 
-class Observer(Protocol):
-    """Told of everything, in order. Must not change the world."""
-
-    def arrived(self, arrival: Arrival) -> None:
-        """A request arrived."""
-        ...
-
-    def applied(self, event: Event, effects: Sequence[Effect]) -> None:
-        """The core took an event and gave these effects; not told of events without any."""
-        ...
-
-    def happened(self, pod: PodName, event: PodEvent) -> None:
-        """A pod did something."""
-        ...
-
-    def restarted(self, pod: PodName, now: Seconds) -> None:
-        """A pod's process died."""
-        ...
-
-    def ended(self, request_id: RequestId, outcome: Outcome, now: Seconds) -> None:
-        """A request left."""
-        ...
-
-
 class Deadlock(Exception):  # noqa: N818 - what it is, not that it is one
     """Requests wait and nothing is scheduled that could end them: a bug of ours, with their names."""
 
 
-class SimPod:
-    """One pod of the simulation."""
+class Setup(NamedTuple):
+    """What a world is made of."""
 
-    __slots__ = ("alive", "commanded", "down_since", "due", "engine", "past", "pod", "scrape")
-
-    def __init__(self, pod: Pod, engine: PodEngine, *, scrape: Scrape, now: Seconds) -> None:
-        self.pod = pod
-        self.engine = engine
-        self.scrape = scrape
-        self.alive = True
-        self.due: Seconds | None = None
-        """Time of the earliest wake that is scheduled."""
-        self.commanded: dict[AdapterName, None] = {}
-        """Loads that the controller asked for and that have not ended."""
-        self.past = GpuTime()
-        """Time of its earlier processes, and between them."""
-        self.down_since = now
+    settings: Settings
+    pods: Sequence[tuple[Pod, PodConfig]]
+    adapters: Sequence[AdapterSpec]
+    """On the disk of every pod."""
+    followers: Followers | None = None
+    """Requests that follow an answer."""
+    draws: Callable[[PodName], Callable[[], float]] | None = None
+    """Gives each pod its numbers for load failures."""
+    reports_loaded: bool = False
+    """Whether pods say what they hold."""
+    journal: bool = False
+    """Whether decisions can be explained afterwards."""
 
 
 class World:
     """The fleet, its pods and the clock."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        pods: Iterable[tuple[Pod, PodConfig]],
-        adapters: Sequence[AdapterSpec],
-        *,
-        observer: Observer,
-        seed: int,
-        draws: Callable[[PodName], Callable[[], float]] | None = None,
-        followers: Followers | None = None,
-        reports_loaded: bool = False,
-        journal: bool = False,
-    ) -> None:
-        """Make everything; nothing happens before `run`.
-
-        `draws` gives each pod its numbers for load failures; `followers` are the requests that follow an answer;
-        `reports_loaded`: whether pods say what they hold; `journal`: whether decisions can be explained afterwards.
-        """
+    def __init__(self, setup: Setup, *, observer: Observer, seed: int) -> None:
+        """Make everything; nothing happens before `run`."""
         self.check_every: int | None = None
         """Check the core's and the pods' invariants after every so many events of the core; None: never."""
         self.heard: Callable[[Event, Sequence[Effect]], None] | None = None
         """Told of every event with its effects, those without any too: for event logs."""
-        self._reports_loaded = reports_loaded
         self.kernel = Kernel()
-        self.settings = settings
-        self.fleet = Fleet(settings, seed=seed, journal=journal)
+        self.setup = setup
+        self.settings = setup.settings
+        self.fleet = Fleet(setup.settings, seed=seed, journal=setup.journal)
         self.observer = observer
-        self._adapters = tuple(adapters)
-        self._names = tuple(spec.name for spec in adapters)
-        self._draws = draws
+        self._names = tuple(spec.name for spec in setup.adapters)
         self._next_event = 0
         self._tick_at: Seconds | None = None
         self._arrivals: Iterator[Arrival] = iter(())
         self._exhausted = True
         self._open: dict[RequestId, Arrival] = {}
         """Arrivals in flight: their sizes are needed at dispatch."""
-        self._followers = followers
+        self._followers = setup.followers
         self._coming = 0
         """Followers that are scheduled and have not arrived."""
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
@@ -145,7 +99,7 @@ class World:
             SwapFailed: self._not_loaded,
         }
         self.pods: dict[PodName, SimPod] = {}
-        for pod, config in pods:
+        for pod, config in setup.pods:
             self.add_pod(pod, config)
 
     # -- the run
@@ -176,41 +130,27 @@ class World:
     def add_pod(self, pod: Pod, config: PodConfig) -> None:
         """A pod appears, with nothing loaded."""
         now = self.kernel.now
-        draw = self._draws(pod.name) if self._draws is not None else None
-        engine = PodEngine(config, self._adapters, now=now, draw=draw)
-        self.pods[pod.name] = SimPod(pod, engine, scrape=self._new_scrape(pod), now=now)
+        setup = self.setup
+        draw = setup.draws(pod.name) if setup.draws is not None else None
+        engine = PodEngine(config, setup.adapters, now=now, draw=draw)
+        sim = SimPod(pod, engine, names=self._names, reports_loaded=setup.reports_loaded, now=now)
+        self.pods[pod.name] = sim
         self.apply(said.PodAppeared, pod=pod)
-        self._report(self.pods[pod.name])
-
-    def _new_scrape(self, pod: Pod) -> Scrape:
-        return Scrape(
-            started=self.kernel.now,
-            registered=self._names,
-            slots=pod.limits.max_loras,
-            reports_loaded=self._reports_loaded,
-        )
+        self._report(sim)
 
     def restart_pod(self, name: PodName, *, down: Seconds) -> None:
         """A pod's process dies now and is back, empty, after `down` seconds."""
         sim, now = self.pods[name], self.kernel.now
         self.advance(sim)
-        sim.past = sim.past.plus(GpuTime(**msgspec.structs.asdict(sim.engine.stats(now).time)))
-        sim.down_since = now
-        sim.alive = False
-        sim.commanded.clear()
-        lost = sim.engine.restart(now)
+        lost = sim.die(now)
         self.observer.restarted(name, now)
         for request_id in lost:
             self._broken(request_id, 502)
         self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
-        self.kernel.at(now + down, _CHANGE, self._back, sim)
+        self.kernel.at(now + down, self._back, argument=sim, priority=_CHANGE)
 
     def _back(self, sim: SimPod) -> None:
-        now = self.kernel.now
-        sim.past = sim.past.plus(GpuTime(down=now - sim.down_since))
-        sim.engine.restart(now)  # its clock begins now
-        sim.alive = True
-        sim.scrape = self._new_scrape(sim.pod)
+        sim.rise(self.kernel.now)
         self._report(sim)
 
     def apply(self, kind: Callable[..., Event], **fields: Any) -> None:
@@ -231,7 +171,7 @@ class World:
         due = self.fleet.next_wakeup()
         if due is not None and (self._tick_at is None or due < self._tick_at):
             self._tick_at = max(due, now)
-            self.kernel.at(self._tick_at, _TICK, self._tick)
+            self.kernel.at(self._tick_at, self._tick, priority=_TICK)
         if self.check_every is not None and number % self.check_every == 0:
             self._check()
 
@@ -248,7 +188,7 @@ class World:
         if arrival is None:
             self._exhausted = True
         else:
-            self.kernel.at(max(arrival.t, self.kernel.now), _ARRIVAL, self._arrive, arrival)
+            self.kernel.at(max(arrival.t, self.kernel.now), self._arrive, argument=arrival, priority=_ARRIVAL)
 
     def _arrive(self, arrival: Arrival) -> None:
         self._enter(arrival)
@@ -277,7 +217,7 @@ class World:
 
     def _reject(self, effect: Reject) -> None:
         del self._open[effect.request_id]
-        self.observer.ended(effect.request_id, _REJECTED, self.kernel.now)
+        self.observer.ended(effect.request_id, _REJECTED, now=self.kernel.now)
 
     def _dispatch(self, effect: Dispatch) -> None:
         sim = self.pods.get(effect.target.pod)
@@ -294,7 +234,7 @@ class World:
             if sim is not None and sim.alive:
                 self.apply(said.RequestDispatched, request_id=effect.request_id, pod=target.pod)
                 return sim
-        self._end(effect.request_id, _FAILED, 503)
+        self._end(effect.request_id, _FAILED, status=503)
         return None
 
     def _submit(self, sim: SimPod, effect: Dispatch) -> None:
@@ -309,17 +249,17 @@ class World:
         try:
             sim.engine.submit(request, self.kernel.now)
         except PodError as error:
-            self._end(arrival.id, _FAILED, 404 if isinstance(error, UnknownAdapter) else 400)
+            self._end(arrival.id, _FAILED, status=404 if isinstance(error, UnknownAdapter) else 400)
         self._rewake(sim)
 
-    def _end(self, request_id: RequestId, outcome: Outcome, status: int) -> None:
+    def _end(self, request_id: RequestId, outcome: Outcome, *, status: int) -> None:
         now, arrival = self.kernel.now, self._open.pop(request_id)
-        self.observer.ended(request_id, outcome, now)
+        self.observer.ended(request_id, outcome, now=now)
         self.apply(said.RequestEnded, request_id=request_id, outcome=outcome, status=status)
         if self._followers is not None and outcome is _SERVED:
             for follower in self._followers.after_end(arrival, now):
                 self._coming += 1
-                self.kernel.at(follower.t, _ARRIVAL, self._follow, follower)
+                self.kernel.at(follower.t, self._follow, argument=follower, priority=_ARRIVAL)
 
     # -- pods
 
@@ -328,7 +268,7 @@ class World:
         due = sim.engine.next_end()
         if due is not None and (sim.due is None or due < sim.due):
             sim.due = due
-            self.kernel.at(due, _POD, self._wake, sim)
+            self.kernel.at(due, self._wake, argument=sim, priority=_POD)
 
     def _wake(self, sim: SimPod) -> None:
         # A wake that a sooner one has overtaken finds nothing to do.
@@ -348,7 +288,7 @@ class World:
 
     def _finished(self, sim: SimPod, event: RequestFinished) -> None:
         del sim
-        self._end(event.request_id, _SERVED, 200)
+        self._end(event.request_id, _SERVED, status=200)
 
     def _failed(self, sim: SimPod, event: RequestFailed) -> None:
         del sim
@@ -358,7 +298,7 @@ class World:
         # A stream's headers came when the pod took the request. They change nothing but what its failure means, so
         # nobody is told of them before that.
         self.apply(said.ResponseStarted, request_id=request_id, status=200)
-        self._end(request_id, _FAILED, status)
+        self._end(request_id, _FAILED, status=status)
 
     def _loaded(self, sim: SimPod, event: SwapEnded) -> None:
         if sim.commanded.pop(event.adapter, event) is None:
@@ -389,7 +329,7 @@ class World:
         interval = self.settings.scrape.interval
         for number, sim in enumerate(self.pods.values(), start=1):
             first = self.kernel.now + interval * number / len(self.pods)
-            self.kernel.at(first, _SCRAPE, self._scrape, sim)
+            self.kernel.at(first, self._scrape, argument=sim, priority=_SCRAPE)
 
     def _scrape(self, sim: SimPod) -> None:
         if sim.alive:
@@ -400,7 +340,9 @@ class World:
         if self._under_way():
             if self._stuck():
                 raise Deadlock(self._story())
-            self.kernel.at(self.kernel.now + self.settings.scrape.interval, _SCRAPE, self._scrape, sim)
+            self.kernel.at(
+                self.kernel.now + self.settings.scrape.interval, self._scrape, argument=sim, priority=_SCRAPE
+            )
 
     def _report(self, sim: SimPod) -> None:
         now = self.kernel.now

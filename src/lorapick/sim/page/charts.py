@@ -49,19 +49,18 @@ class Area(NamedTuple):
     shares: Sequence[float]
 
 
-def line_chart(span: Span, times: Sequence[Seconds], lines: Sequence[Line], axis: Axis) -> str:
+def line_chart(span: Span, times: Sequence[Seconds], *, lines: Sequence[Line], axis: Axis) -> str:
     """Lines over time."""
     across, up = _across(span), Scale(axis.low, axis.high, HEIGHT - _BOTTOM, _TOP, axis.log)
     marks = log_ticks(axis.low, axis.high) if axis.log else ticks(axis.high)
-    parts = [_grid(span, across, [(up(each), _plain(each)) for each in marks])]
-    parts += [
-        f'<path class="line {line.style}" d="{_path(times, line.values, across, up)}">{_title(line.name)}</path>'
-        for line in lines
-    ]
+    parts = [_grid(span, [(up(each), _plain(each)) for each in marks])]
+    for line in lines:
+        path = _path(times, line.values, across=across, up=up)
+        parts.append(f'<path class="line {line.style}" d="{path}">{_title(line.name)}</path>')
     return _svg("".join(parts), HEIGHT)
 
 
-def _path(times: Sequence[Seconds], values: Sequence[float | None], across: Scale, up: Scale) -> str:
+def _path(times: Sequence[Seconds], values: Sequence[float | None], *, across: Scale, up: Scale) -> str:
     pieces, pen = [], "M"
     for t, value in zip(times, values, strict=True):
         if value is None:
@@ -72,30 +71,25 @@ def _path(times: Sequence[Seconds], values: Sequence[float | None], across: Scal
     return "".join(pieces)
 
 
-def share_chart(span: Span, times: Sequence[Seconds], window: Seconds, areas: Sequence[Area]) -> str:
+def share_chart(span: Span, times: Sequence[Seconds], *, window: Seconds, areas: Sequence[Area]) -> str:
     """Shares of a whole over time, one on top of the other; every window is a step."""
     across, up = _across(span), Scale(0.0, 1.0, HEIGHT - _BOTTOM, _TOP)
+
+    def steps(values: Sequence[float]) -> list[tuple[float, float]]:
+        return [(across(t + side), up(value)) for t, value in zip(times, values, strict=True) for side in (0.0, window)]
+
     below = [0.0] * len(times)
     parts = []
     for area in areas:
         above = [low + share for low, share in zip(below, area.shares, strict=True)]
         if any(area.shares):
-            outline = _steps(times, above, window, across, up) + _steps(times, below, window, across, up)[::-1]
+            outline = steps(above) + steps(below)[::-1]
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in outline)
             parts.append(f'<polygon class="area {area.style}" points="{points}">{_title(area.name)}</polygon>')
         below = above
     marks = [(up(each), f"{100 * each:.0f}") for each in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    parts.append(_grid(span, across, marks))
+    parts.append(_grid(span, marks))
     return _svg("".join(parts), HEIGHT)
-
-
-def _steps(
-    times: Sequence[Seconds], values: Sequence[float], window: Seconds, across: Scale, up: Scale
-) -> list[tuple[float, float]]:
-    points = []
-    for t, value in zip(times, values, strict=True):
-        points += [(across(t), up(value)), (across(t + window), up(value))]
-    return points
 
 
 def slot_chart(span: Span, timeline: Timeline, *, most_rows: int = 128) -> str:
@@ -121,7 +115,7 @@ def slot_chart(span: Span, timeline: Timeline, *, most_rows: int = 128) -> str:
         (_TOP + pod * (timeline.slots * row + gap) + timeline.slots * row / 2, timeline.pods[pod])
         for pod in range(pods)
     ]
-    parts.append(_time_axis(span, across, height))
+    parts.append(_time_axis(span, height))
     parts += [
         f'<text class="tick" x="{_LEFT - 6:.0f}" y="{y + 3:.1f}" text-anchor="end">{escape(name)}</text>'
         for y, name in names
@@ -138,16 +132,17 @@ def _across(span: Span) -> Scale:
     return Scale(span.start, span.end, _LEFT, WIDTH - _RIGHT)
 
 
-def _grid(span: Span, across: Scale, marks: Sequence[tuple[float, str]]) -> str:
+def _grid(span: Span, marks: Sequence[tuple[float, str]]) -> str:
     parts = []
     for y, name in marks:
         parts.append(f'<path class="grid" d="M{_LEFT:.0f} {y:.1f}H{WIDTH - _RIGHT:.0f}"/>')
         parts.append(f'<text class="tick" x="{_LEFT - 6:.0f}" y="{y + 3:.1f}" text-anchor="end">{name}</text>')
-    parts.append(_time_axis(span, across, HEIGHT))
+    parts.append(_time_axis(span, HEIGHT))
     return "".join(parts)
 
 
-def _time_axis(span: Span, across: Scale, height: float) -> str:
+def _time_axis(span: Span, height: float) -> str:
+    across = _across(span)
     parts = [f'<path class="axis" d="M{_LEFT:.0f} {height - _BOTTOM:.1f}H{WIDTH - _RIGHT:.0f}"/>']
     for t, name in clock_ticks(span.start, span.end, begin=span.begin):
         x = across(t)

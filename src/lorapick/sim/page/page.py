@@ -7,6 +7,7 @@ drawn (see `charts`), opening or writing files.
 from collections.abc import Sequence
 from html import escape
 
+from lorapick.model.units import Seconds
 from lorapick.sim.compare import Comparison, Estimate
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS, Metric, shown
@@ -27,15 +28,15 @@ GROUPS = {
 """Where GPU time goes, by style: its name, and the parts of `GpuTime` in it."""
 
 
-def page(scenario: Scenario, reports: Sequence[RunReport], compared: Comparison) -> str:
+def page(scenario: Scenario, reports: Sequence[RunReport], *, compared: Comparison) -> str:
     """Everything about some runs of one scenario; charts show the first seed of each policy."""
     first = {report.policy: report for report in reversed(reports)}
     shown_reports = [first[policy] for policy in compared.policies]
     body = "".join(
         (
             _head(scenario, compared),
-            _figures(compared, None, "Figures"),
-            *(_figures(compared, period.name, f"Period: {period.name}") for period in scenario.periods),
+            _figures(compared, "Figures", period=None),
+            *(_figures(compared, f"Period: {period.name}", period=period.name) for period in scenario.periods),
             _article(scenario, compared),
             *_charts(scenario, shown_reports),
         )
@@ -70,9 +71,9 @@ def _list(lines: Sequence[str]) -> str:
 # -- tables
 
 
-def _figures(compared: Comparison, period: str | None, title: str) -> str:
+def _figures(compared: Comparison, title: str, *, period: str | None) -> str:
     heads = "".join(f"<th>{escape(policy)}</th>" for policy in compared.policies)
-    rows = "".join(_row(metric, compared, period) for metric in METRICS.values())
+    rows = "".join(_row(metric, compared, period=period) for metric in METRICS.values())
     note = f"<p class='soft'>± is half of a 95 % confidence interval over {len(compared.seeds)} seeds.</p>"
     table = f'<div class="scroll"><table><tr><th></th>{heads}</tr>{rows}</table></div>'
     whole = f"{table}{note if len(compared.seeds) > 1 else ''}"
@@ -81,9 +82,9 @@ def _figures(compared: Comparison, period: str | None, title: str) -> str:
     return f"<h2>{escape(title)}</h2>{whole}"
 
 
-def _row(metric: Metric, compared: Comparison, period: str | None) -> str:
+def _row(metric: Metric, compared: Comparison, *, period: str | None) -> str:
     cells = "".join(
-        f"<td>{_estimate(compared.of(metric.name, policy, period), metric)}</td>" for policy in compared.policies
+        f"<td>{_estimate(compared.of(metric.name, policy, period=period), metric)}</td>" for policy in compared.policies
     )
     return f'<tr><td title="{escape(metric.means)}">{escape(metric.label)}</td>{cells}</tr>'
 
@@ -97,7 +98,7 @@ def _estimate(value: Estimate, metric: Metric) -> str:
 
 def _article(scenario: Scenario, compared: Comparison) -> str:
     rows = [
-        _expected(each, policy, compared)
+        _expected(each, policy, compared=compared)
         for each in scenario.expect
         for policy in (compared.policies if each.policy is None else (each.policy,))
         if policy in compared.policies
@@ -111,10 +112,10 @@ def _article(scenario: Scenario, compared: Comparison) -> str:
     )
 
 
-def _expected(each: Expected, policy: str, compared: Comparison) -> str:
+def _expected(each: Expected, policy: str, *, compared: Comparison) -> str:
     metric = METRICS[each.metric]
     article = each.article if isinstance(each.article, str) else shown(each.article, metric.unit)
-    ours = _estimate(compared.of(metric.name, policy, each.period), metric)
+    ours = _estimate(compared.of(metric.name, policy, period=each.period), metric)
     return (
         f"<tr><td>{escape(metric.label)}</td><td class='words'>{escape(policy)}</td>"
         f"<td class='words'>{escape(each.period or 'all')}</td><td>{escape(article)}</td><td>{ours}</td>"
@@ -138,12 +139,12 @@ def _charts(scenario: Scenario, reports: Sequence[RunReport]) -> list[str]:
     highest = max((rate for report in reports for pod in report.series.swap_rate for rate in pod), default=0.0)
     top = ticks(highest)[-1] if highest else 1.0
     rate = Axis(0.0, top if top >= highest else top + ticks(highest)[1])
-    return [_policy(scenario, report, latency, rate) for report in reports]
+    return [_policy(report, begin=scenario.run.begin, latency=latency, rate=rate) for report in reports]
 
 
-def _policy(scenario: Scenario, report: RunReport, latency: Axis, rate: Axis) -> str:
+def _policy(report: RunReport, *, begin: Seconds, latency: Axis, rate: Axis) -> str:
     series = report.series
-    span = Span(report.whole.start, report.whole.end, scenario.run.begin)
+    span = Span(report.whole.start, report.whole.end, begin)
     lines = [
         Line("p50", "p50", series.p50_ms),
         Line("p95", "p95", series.p95_ms),
@@ -157,22 +158,22 @@ def _policy(scenario: Scenario, report: RunReport, latency: Axis, rate: Axis) ->
         + _figure(
             "Latency of requests by arrival, ms",
             _keys([("p50", "p50"), ("p95", "p95"), ("p99", "p99")], stroke=True),
-            line_chart(span, series.t, lines, latency),
+            chart=line_chart(span, series.t, lines=lines, axis=latency),
         )
         + _figure(
             "Swaps per second and pod",
             _keys([("each pod", "pod"), ("mean", "mean")], stroke=True),
-            line_chart(span, series.t, [*pods, Line("mean", "mean", mean)], rate),
+            chart=line_chart(span, series.t, lines=[*pods, Line("mean", "mean", mean)], axis=rate),
         )
         + _figure(
             "Where GPU time went, %",
             _keys([(name, style) for style, (name, _) in GROUPS.items()], stroke=False),
-            share_chart(span, series.t, series.window, _areas(report)),
+            chart=share_chart(span, series.t, window=series.window, areas=_areas(report)),
         )
         + _figure(
             "Who held which slot",
             f"looked at every {timeline.every:g} s; what came and went in between is not drawn; a colour per adapter",
-            slot_chart(span, timeline),
+            chart=slot_chart(span, timeline),
         )
         + "</div>"
     )
@@ -186,7 +187,7 @@ def _areas(report: RunReport) -> list[Area]:
     ]
 
 
-def _figure(title: str, keys: str, chart: str) -> str:
+def _figure(title: str, keys: str, *, chart: str) -> str:
     return f'<figure><figcaption><h3>{escape(title)}</h3><div class="soft">{keys}</div></figcaption>{chart}</figure>'
 
 
