@@ -57,6 +57,9 @@ def demo(
     mode: Annotated[SwapMode, typer.Option(help="drain: finish the batch before a swap; inline: as vLLM.")] = (
         SwapMode.INLINE
     ),
+    scrape_interval: Annotated[
+        float, typer.Option(min=0.01, help="Seconds between scrapes; llm-d's picker: 0.05.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Compare policies: the same seeded Zipf traffic, each on fresh emulated pods behind a real Envoy."""
@@ -65,7 +68,15 @@ def demo(
         if name not in POLICIES:
             _fail(f"--policy {name!r} is unknown; use one of {', '.join(POLICIES)}", code=2)
     setup = DemoSetup(
-        adapters=adapters, pods=pods, slots=slots, rate=rate, requests=requests, seed=seed, zipf=zipf, mode=mode
+        adapters=adapters,
+        pods=pods,
+        slots=slots,
+        rate=rate,
+        requests=requests,
+        seed=seed,
+        zipf=zipf,
+        mode=mode,
+        scrape_interval=scrape_interval,
     )
     try:
         with _progress(requests) as tell_of:
@@ -98,7 +109,13 @@ async def run(policy: str, setup: DemoSetup, tell: Tell) -> PolicyResult:
     tell("starting", 0)
     limits = PodLimits(max_loras=setup.slots, max_cpu_loras=max(PodLimits().max_cpu_loras, setup.slots))
     async with Stack(
-        pods=setup.pods, adapters=setup.adapters, policy=policy, limits=limits, mode=setup.mode, seed=setup.seed
+        pods=setup.pods,
+        adapters=setup.adapters,
+        policy=policy,
+        limits=limits,
+        mode=setup.mode,
+        seed=setup.seed,
+        configuration={"scrape": {"interval": f"{round(setup.scrape_interval * 1000)}ms"}},
     ) as stack:
         mix = Mix(adapters=stack.options.adapter_names, zipf=setup.zipf)
         before = await _pod_counts(stack.pods)
@@ -160,7 +177,8 @@ def show(report: DemoReport, console: Console) -> None:
     setup = report.setup
     console.print(
         f"{setup.requests:,} requests at {setup.rate:g}/s over {setup.adapters} adapters (Zipf {setup.zipf:g}), "
-        f"{setup.pods} emulated pods × {setup.slots} slots, swaps {setup.mode}, seed {setup.seed}, cold start included",
+        f"{setup.pods} emulated pods × {setup.slots} slots, swaps {setup.mode}, "
+        f"scraped every {setup.scrape_interval:g} s, seed {setup.seed}, cold start included",
         soft_wrap=True,
     )
     header, *body = rows(report)

@@ -118,6 +118,8 @@ class DemoSetup(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     zipf: float
     mode: str
+    scrape_interval: Seconds = 1.0
+    """Time between two looks at a pod's metrics page."""
 
 
 class DemoReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,15 @@ def test_unknown_policy_lists_the_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--pods", "0"), ("--adapters", "0"), ("--slots", "0"), ("--rate", "0"), ("--requests", "x")]
+    "wrong",
+    [
+        ("--pods", "0"),
+        ("--adapters", "0"),
+        ("--slots", "0"),
+        ("--rate", "0"),
+        ("--requests", "x"),
+        ("--scrape-interval", "0"),
+    ],
 )
 def test_sizes_that_make_no_sense(wrong: tuple[str, str]) -> None:
     result = run(*wrong)
