@@ -73,6 +73,12 @@ async def test_it_serves_heals_refuses_a_second_one_and_leaves_nothing(tmp_path)
                 assert response.status == 200
                 assert (await response.json())["model"] == "adapter-000"
 
+        async def envoys_counts_are_shown():
+            async with aiohttp.ClientSession() as session, session.get(ready["metrics"]) as response:
+                return "lorapick_envoy_requests_total" in await response.text()
+
+        assert await becomes_true(envoys_counts_are_shown, within=20.0)
+
         code, errors = await refused(*flags(tmp_path, free_ports(4)))
         assert code == 2
         assert f"(pid {process.pid})" in errors

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2_grpc import (
 from lorapick.live.grpc_listen import GrpcListener
 from lorapick.live.health import add_health
 from lorapick.live.ports import Picker
+from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.requests import Request
 from lorapick.model.settings import Settings
@@ -49,27 +50,17 @@ _SWEEP_EVERY: Final[Seconds] = 1.0
 _LONGEST_ID: Final = 128
 
 
-class Counts:
-    """What this server did without the picker, and what went wrong. Read by metrics; only ever grows."""
-
-    def __init__(self) -> None:
-        self.refused: Counter[str] = Counter()
-        """Requests refused before the picker was asked, by reason (`body_invalid`, ...)."""
-        self.passed: Counter[str] = Counter()
-        """Requests sent to any ready pod, by why (`no_body`, `no_model`, `undecided`, `body_mode`)."""
-        self.decide_failures = 0
-        """Decisions that raised or did not come in time."""
-        self.protocol_errors = 0
-        """Streams that the gateway broke."""
-        self.stream_errors = 0
-        """Streams that ended with an error of ours."""
-
-
 class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stubs carry no types
     """Serves `Process` and health on one address."""
 
     def __init__(
-        self, picker: Picker, settings: Settings, *, address: str | None = None, ready: Callable[[], bool] | None = None
+        self,
+        picker: Picker,
+        settings: Settings,
+        *,
+        address: str | None = None,
+        ready: Callable[[], bool] | None = None,
+        counts: TransportCounts | None = None,
     ) -> None:
         """Bind.
 
@@ -78,11 +69,12 @@ class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stu
             settings: `server` and `admission` parts count here.
             address: in place of `server.extproc`.
             ready: whether requests can be answered, for health checks; None: always.
+            counts: where to count what the picker does not hear of; None: `counts` of this server's own.
 
         Raises:
             BindError: the address cannot be had; the message names it.
         """
-        self.counts = Counts()
+        self.counts = TransportCounts() if counts is None else counts
         self.picker = picker
         self.options = SessionOptions.of(settings, created=int(time.time()))
         self.deciding: dict[_Stream, Seconds] = {}

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from lorapick import __version__
-from lorapick.live.publish import FleetSnapshot, PodRow
+from lorapick.live.publish import FleetSnapshot, PodRow, Totals
 from lorapick.model.units import AdapterName, Seconds
 
 WINDOWS: dict[str, Seconds] = {"10m": 600.0, "1h": 3600.0}
@@ -146,6 +146,9 @@ class FleetGauges(Collector):
         )
         totals = fleet.totals
         yield CounterMetricFamily("lorapick_arrivals", "Requests that arrived.", totals.arrivals)
+        yield _by_label("passed", "Requests sent to any ready pod without a decision.", totals.passed, label="why")
+        yield _by_label("faults", "What went wrong, by kind.", totals.faults, label="kind")
+        yield from _envoy_counters(totals)
         yield GaugeMetricFamily("lorapick_requests_in_flight", "Dispatched and not yet ended.", totals.in_flight)
         yield GaugeMetricFamily("lorapick_requests_held", "Requests that wait at the picker.", totals.held)
         for gauge in POD_GAUGES:
@@ -170,6 +173,22 @@ class FleetGauges(Collector):
 
     def _count(self, since: Seconds) -> int:
         return sum(last >= since for last in self._active.values())
+
+
+def _by_label(name: str, text: str, counts: dict[str, int], *, label: str) -> Metric:
+    family = CounterMetricFamily(f"lorapick_{name}", text, labels=[label])
+    for word, count in counts.items():
+        family.add_metric([word], count)
+    return family
+
+
+def _envoy_counters(totals: Totals) -> Iterator[Metric]:
+    for name, text, count in (
+        ("requests", "Requests that Envoy got from clients since its start.", totals.envoy_requests),
+        ("without_picker", "Of these, requests that went on without a picker's word.", totals.envoy_without_picker),
+    ):
+        if count is not None:
+            yield CounterMetricFamily(f"lorapick_envoy_{name}", text, count)
 
 
 def _pod_gauge(fleet: FleetSnapshot, gauge: PodGauge) -> Metric:

@@ -73,6 +73,15 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Dispatches by the tier's word as believed at the pick; the base model counts as `base`."""
     loads_inferred: int = 0
     """Loads that an engine was believed to do because of a dispatch."""
+    passed: dict[str, int] = {}
+    """Requests sent to any ready pod without a decision, by why (`no_body`, `no_model`, `undecided`, `body_mode`); they
+    are not among the arrivals."""
+    faults: dict[str, int] = {}
+    """What went wrong, by kind: `decide_failure`, `scoring_error`, `protocol_error`, `stream_error`."""
+    envoy_requests: int | None = None
+    """Requests that Envoy got from clients since its start; None: unknown (`server.envoy_admin`)."""
+    envoy_without_picker: int | None = None
+    """Of these, requests that went on without a picker's word; None: unknown."""
 
 
 class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from lorapick.core.columns import REASONS
 from lorapick.core.picking.filters import STALE
 from lorapick.live.driver import Driver
+from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, PodRow, Totals
+from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Pod
 from lorapick.model.requests import Outcome
@@ -20,8 +22,13 @@ from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 class PublishedViews:
     """Implements `live.publish.Published` over a driver."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(
+        self, driver: Driver, *, transport: TransportCounts | None = None, envoy: EnvoyWatch | None = None
+    ) -> None:
+        """Show `driver`, with what the transport and Envoy count beside it."""
         self._driver = driver
+        self._transport = TransportCounts() if transport is None else transport
+        self._envoy = envoy
 
     def fleet(self) -> FleetSnapshot:
         """Pods and totals now."""
@@ -39,6 +46,7 @@ class PublishedViews:
     def _totals(self) -> Totals:
         state = self._driver.fleet.state
         tally = state.tally
+        envoy = None if self._envoy is None else self._envoy.counters
         return Totals(
             arrivals=tally.arrivals,
             served=tally.outcomes[Outcome.SERVED],
@@ -50,6 +58,10 @@ class PublishedViews:
             dispatched=tally.dispatched,
             picks_by_tier=dict(tally.picks_by_tier),
             loads_inferred=tally.loads,
+            passed=dict(self._transport.passed),
+            faults={**self._transport.faults(), "scoring_error": tally.scoring_errors},
+            envoy_requests=None if envoy is None else envoy.requests,
+            envoy_without_picker=None if envoy is None else envoy.without_picker,
         )
 
     def _pod(self, row: int, pod: Pod, now: Seconds) -> PodRow:

@@ -10,18 +10,21 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from lorapick.live.admin import serve_admin
 from lorapick.live.discovery import FileDiscovery, PodSet
 from lorapick.live.driver import Driver
+from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.eventlog import EventLog
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.health import HealthServer
 from lorapick.live.metrics import Metrics, serve_metrics
 from lorapick.live.published import PublishedViews
 from lorapick.live.scrape import Scraper
+from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.settings import Settings
 from lorapick.wire.config import settings_hash
 
@@ -65,27 +68,55 @@ async def serve(
             recorder = stack.enter_context(
                 EventLog(event_log, configuration=settings_hash(settings), seed=settings.seed)
             )
-        metrics = Metrics()
-        driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
-        driver.on_pick = metrics.pick_seconds
-        addresses = await _listen(stack, settings, driver, metrics, static)
-        scraper = Scraper(
-            settings.scrape,
-            submit=driver.submit,
-            now=driver.now,
-            core_share=settings.budgets.scrape_core_share,
-            rng=random.Random(settings.seed),
-        )
-        driver.observers.append(scraper)
-        following = _discover(settings, beside, driver)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(scraper.run(), name="scraper")]
-            if following is not None:
-                tasks.append(group.create_task(following.run(), name="discovery"))
-            on_ready(addresses)
-            await stop.wait()
-            for task in tasks:
-                task.cancel()
+        parts = _build(settings, recorder)
+        addresses = await _listen(stack, settings, parts, static=static)
+        await _run(settings, parts, beside=beside, stop=stop, ready=lambda: on_ready(addresses))
+
+
+class _Parts(NamedTuple):
+    """What one picker consists of, apart from what listens."""
+
+    driver: Driver
+    metrics: Metrics
+    views: PublishedViews
+    transport: TransportCounts
+    envoy: EnvoyWatch | None
+
+
+def _build(settings: Settings, recorder: EventLog | None) -> _Parts:
+    metrics, transport = Metrics(), TransportCounts()
+    driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
+    driver.on_pick = metrics.pick_seconds
+    envoy = None if settings.server.envoy_admin is None else EnvoyWatch(settings.server.envoy_admin)
+    views = PublishedViews(driver, transport=transport, envoy=envoy)
+    metrics.show(views)
+    return _Parts(driver, metrics, views, transport, envoy)
+
+
+async def _run(
+    settings: Settings, parts: _Parts, *, beside: Path, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Scrape, follow the pods and read Envoy's counters, until `stop`."""
+    driver = parts.driver
+    scraper = Scraper(
+        settings.scrape,
+        submit=driver.submit,
+        now=driver.now,
+        core_share=settings.budgets.scrape_core_share,
+        rng=random.Random(settings.seed),
+    )
+    driver.observers.append(scraper)
+    following = _discover(settings, beside, driver)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(scraper.run(), name="scraper")]
+        if following is not None:
+            tasks.append(group.create_task(following.run(), name="discovery"))
+        if parts.envoy is not None:
+            tasks.append(group.create_task(parts.envoy.run(), name="envoy counters"))
+        ready()
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
 
 
 def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery | None:
@@ -98,22 +129,18 @@ def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery
     return discovery
 
 
-async def _listen(
-    stack: AsyncExitStack, settings: Settings, driver: Driver, metrics: Metrics, static: Path | None
-) -> Addresses:
-    views = PublishedViews(driver)
-    metrics.show(views)
-    server = settings.server
+async def _listen(stack: AsyncExitStack, settings: Settings, parts: _Parts, *, static: Path | None) -> Addresses:
+    server, driver = settings.server, parts.driver
 
     def ready() -> bool:
         return bool(driver.fleet.state.columns.row_of)
 
-    metrics_address = await stack.enter_async_context(serve_metrics(metrics, bind=server.metrics))
-    admin_address = await stack.enter_async_context(serve_admin(views, bind=server.admin, static=static))
+    metrics_address = await stack.enter_async_context(serve_metrics(parts.metrics, bind=server.metrics))
+    admin_address = await stack.enter_async_context(serve_admin(parts.views, bind=server.admin, static=static))
     health = HealthServer(server.health, ready)
     await health.start()
     stack.push_async_callback(health.stop)
-    extproc = ExtProcServer(driver, settings, ready=ready)
+    extproc = ExtProcServer(driver, settings, ready=ready, counts=parts.transport)
     await extproc.start()
     # Entered last, so it is left first: streams end while everything else still answers.
     stack.push_async_callback(extproc.stop)

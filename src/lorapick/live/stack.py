@@ -200,6 +200,7 @@ class Stack:
                     metrics=free[1],
                     admin=free[2],
                     configuration=directory / f"lorapick-{number}.yaml",
+                    envoy_admin=_envoy_admin(directory),
                 )
             )
         return tuple(places)
@@ -254,7 +255,7 @@ class Stack:
             listen=self.options.endpoint or f"127.0.0.1:{port}",
             extproc=tuple(place.extproc for place in self.pickers),
             endpoints_file=str(directory / "eds" / "pods.json"),
-            admin=unix_address(directory / "envoy-admin.sock"),
+            admin=_envoy_admin(directory),
             body=self.options.body,
             observe=self.options.observe,
             max_body=self.options.max_body,
@@ -314,6 +315,10 @@ async def _comes_up(child: Child, check: Callable[[], Awaitable[bool]], within: 
 
     if not await becomes_true(up, within=within, every=0.1):
         raise StackError(f"{child.spec.name} gave no answer in {within:.0f} s; its log says:\n{child.log_tail()}")
+
+
+def _envoy_admin(directory: Path) -> str:
+    return unix_address(directory / "envoy-admin.sock")
 
 
 async def _is(value: bool) -> bool:

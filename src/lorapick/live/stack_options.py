@@ -82,6 +82,8 @@ class PickerPlace(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str
     admin: str
     configuration: Path
+    envoy_admin: str | None = None
+    """Envoy's admin API, which the picker reads; None: it does not."""
 
 
 def _at_least(name: str, value: int, least: int) -> None:
@@ -126,6 +128,8 @@ def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path)
             "admin": place.admin,
         }
     }
+    if place.envoy_admin is not None:
+        places["server"]["envoy_admin"] = place.envoy_admin
     return _laid_over(_laid_over(generated, options.configuration), places)
 
 

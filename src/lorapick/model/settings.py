@@ -138,6 +138,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str = "127.0.0.1:8080"
     metrics: str = "127.0.0.1:9090"
     admin: str = "127.0.0.1:9091"
+    envoy_admin: str | None = None
+    """Envoy's admin API, to be read for what Envoy counts; None: those counts are unknown."""
     max_body: Bytes = 10 * 1024 * 1024
     drain_timeout: Seconds = 30.0
 

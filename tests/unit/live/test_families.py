@@ -1,5 +1,6 @@
 """Metric families: names, and counts that can be read while counting goes on."""
 
+import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -59,6 +60,21 @@ def test_gauges_stand_for_one_snapshot() -> None:
     assert {f"lorapick_{name}" for name, _, _ in POD_GAUGES} < names
     gauges.take(None, {})
     assert list(gauges.collect()) == []
+
+
+def test_what_is_not_known_of_envoy_has_no_sample() -> None:
+    fleet = small_fleet().fleet_now
+    registry, gauges = CollectorRegistry(), FleetGauges()
+    registry.register(gauges)
+    totals = msgspec.structs.replace(fleet.totals, passed={"no_body": 3}, faults={"stream_error": 0})
+    gauges.take(msgspec.structs.replace(fleet, totals=totals), {})
+    assert 'lorapick_passed_total{why="no_body"} 3.0' in page(registry)
+    assert 'lorapick_faults_total{kind="stream_error"} 0.0' in page(registry)
+    assert "envoy" not in page(registry)
+    known = msgspec.structs.replace(totals, envoy_requests=12, envoy_without_picker=0)
+    gauges.take(msgspec.structs.replace(fleet, totals=known), {})
+    assert "lorapick_envoy_requests_total 12.0" in page(registry)
+    assert "lorapick_envoy_without_picker_total 0.0" in page(registry)
 
 
 def test_the_help_of_the_queue_says_what_the_code_does() -> None:

@@ -3,11 +3,19 @@
 import msgspec
 
 from lorapick.live.driver import Driver
+from lorapick.live.envoy.counters import counters_of
+from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.metrics import Metrics
-from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, Observer, Published
+from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, Observer, Published, Totals
 from lorapick.live.published import PublishedViews
+from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.settings import Settings
 from lorapick.testing.published import small_fleet
+
+PAGE = b"""{"stats": [
+  {"name": "http.gateway.downstream_rq_total", "value": 12},
+  {"name": "http.gateway.ext_proc.picker.failure_mode_allowed", "value": 4}
+]}"""
 
 
 def test_rows_survive_json() -> None:
@@ -21,6 +29,22 @@ def test_totals_of_the_example_add_up() -> None:
     totals = small_fleet().fleet_now.totals
     left = totals.served + totals.failed + totals.rejected + totals.abandoned
     assert left + totals.in_flight + totals.held == totals.arrivals
+
+
+def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
+    transport, envoy = TransportCounts(), EnvoyWatch("unix:/nowhere")
+    views = PublishedViews(driver := Driver(Settings(), seed=0), transport=transport, envoy=envoy)
+    assert views.fleet().totals == Totals(
+        faults={"decide_failure": 0, "protocol_error": 0, "stream_error": 0, "scoring_error": 0}
+    )
+    transport.passed["no_body"] += 2
+    transport.decide_failures, transport.protocol_errors, transport.stream_errors = 1, 2, 3
+    driver.fleet.state.tally.scoring_errors = 4
+    envoy.counters = counters_of(PAGE)
+    totals = views.fleet().totals
+    assert totals.passed == {"no_body": 2}
+    assert totals.faults == {"decide_failure": 1, "protocol_error": 2, "stream_error": 3, "scoring_error": 4}
+    assert (totals.envoy_requests, totals.envoy_without_picker) == (12, 4)
 
 
 def test_real_views_and_metrics_fit_the_protocols() -> None:

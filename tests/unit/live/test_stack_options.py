@@ -53,6 +53,13 @@ def test_a_configuration_is_laid_over_but_never_over_the_places():
     assert (settings.server.max_body, settings.server.admin) == (1_000_000, "127.0.0.1:9091")
 
 
+def test_a_picker_is_told_where_envoys_counts_are():
+    place = msgspec.structs.replace(PLACE, envoy_admin="unix:/run/envoy-admin.sock")
+    document = configuration(StackOptions(), place, pods_file=Path("/run/pods.yaml"))
+    assert document["server"]["envoy_admin"] == "unix:/run/envoy-admin.sock"
+    assert settings_of(StackOptions()).server.envoy_admin is None
+
+
 def test_pods_survive_their_file():
     wanted = (
         Pod(name="a", address="127.0.0.1:8001", zone="west", labels={"tier": "gold"}, limits=PodLimits(max_loras=2)),

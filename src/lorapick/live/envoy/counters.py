@@ -3,6 +3,9 @@
 In: the admin address. Out: `EnvoyCounters`. Not here: history; Envoy's counters begin at its start.
 """
 
+import re
+from urllib.parse import quote
+
 import aiohttp
 import msgspec
 
@@ -35,36 +38,47 @@ class EnvoyCounters(msgspec.Struct, frozen=True, kw_only=True):
     answers_5xx: int
 
 
+_GATEWAY, _PICKER, _PODS = f"http.{STAT_PREFIX}.", f"http.{STAT_PREFIX}.ext_proc.picker.", f"cluster.{PODS}."
+_NAMES = {
+    "requests": _GATEWAY + "downstream_rq_total",
+    "without_picker": _PICKER + "failure_mode_allowed",
+    "picker_streams": _PICKER + "streams_started",
+    "picker_failures": _PICKER + "streams_failed",
+    "picker_timeouts": _PICKER + "message_timeouts",
+    "pod_requests": _PODS + "upstream_rq_total",
+    "retries": _PODS + "upstream_rq_retry",
+    "connect_failures": _PODS + "upstream_cx_connect_fail",
+    "answers_2xx": _GATEWAY + "downstream_rq_2xx",
+    "answers_4xx": _GATEWAY + "downstream_rq_4xx",
+    "answers_5xx": _GATEWAY + "downstream_rq_5xx",
+}
+"""Envoy's name of each of our fields."""
+_PAGE = "/stats?format=json&type=Counters&filter=" + quote(f"^({'|'.join(map(re.escape, _NAMES.values()))})$")
+
+
 async def read_counters(admin: str) -> EnvoyCounters | None:
-    """Return Envoy's counters; None when its admin API does not answer."""
-    status, body = await admin_get(admin, "/stats?format=json&type=Counters")
+    """Return Envoy's counters; None when its admin API does not answer, or knows neither our gateway nor our picker.
+
+    Raises:
+        msgspec.DecodeError: something else than Envoy answered.
+    """
+    status, body = await admin_get(admin, _PAGE)
     if status != 200:
         return None
     return counters_of(body)
 
 
-def counters_of(body: bytes) -> EnvoyCounters:
-    """Pick our counters out of Envoy's `/stats?format=json` page.
+def counters_of(body: bytes) -> EnvoyCounters | None:
+    """Pick our counters out of Envoy's `/stats?format=json` page; None: it has not those that every gateway has.
 
     Raises:
         msgspec.DecodeError: not such a page.
     """
     page = msgspec.json.decode(body, type=_StatsPage)
     values = {row.name: row.value for row in page.stats if row.name is not None}
-    gateway, picker, pods = f"http.{STAT_PREFIX}.", f"http.{STAT_PREFIX}.ext_proc.picker.", f"cluster.{PODS}."
-    return EnvoyCounters(
-        requests=values.get(gateway + "downstream_rq_total", 0),
-        without_picker=values.get(picker + "failure_mode_allowed", 0),
-        picker_streams=values.get(picker + "streams_started", 0),
-        picker_failures=values.get(picker + "streams_failed", 0),
-        picker_timeouts=values.get(picker + "message_timeouts", 0),
-        pod_requests=values.get(pods + "upstream_rq_total", 0),
-        retries=values.get(pods + "upstream_rq_retry", 0),
-        connect_failures=values.get(pods + "upstream_cx_connect_fail", 0),
-        answers_2xx=values.get(gateway + "downstream_rq_2xx", 0),
-        answers_4xx=values.get(gateway + "downstream_rq_4xx", 0),
-        answers_5xx=values.get(gateway + "downstream_rq_5xx", 0),
-    )
+    if _NAMES["requests"] not in values or _NAMES["without_picker"] not in values:
+        return None
+    return EnvoyCounters(**{field: values.get(name, 0) for field, name in _NAMES.items()})
 
 
 async def admin_get(admin: str, path: str) -> tuple[int | None, bytes]:

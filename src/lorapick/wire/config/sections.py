@@ -180,6 +180,17 @@ def listen_address(at: At) -> str:
     return value
 
 
+def connect_address(at: At) -> str:
+    """`host:port` or `unix:PATH` of somebody else; the host may be a name."""
+    value = text(at)
+    if value.startswith("unix:"):
+        return listen_address(at)
+    host, separator, port = value.rpartition(":")
+    if not separator or not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65_536:
+        at.refuse("must be host:port with a port in 1-65535, or unix:PATH", hint='for example "127.0.0.1:9901"')
+    return value
+
+
 def _check_server(at: At, server: ServerSettings) -> None:
     first: dict[str, str] = {}
     for name in ("extproc", "health", "endpoint", "metrics", "admin"):
@@ -199,6 +210,7 @@ server: Reader[ServerSettings] = record(
         "endpoint": tcp_address,
         "metrics": tcp_address,
         "admin": tcp_address,
+        "envoy_admin": connect_address,
         "max_body": size(most=2**30),
         "drain_timeout": duration(most=24 * _HOUR),
     },

@@ -19,6 +19,11 @@ def test_counters_are_found_and_unmoved_ones_are_zero():
     assert (counters.pod_requests, counters.retries, counters.connect_failures) == (13, 2, 0)
 
 
+def test_an_envoy_without_our_gateway_and_picker_says_nothing():
+    assert counters_of(b'{"stats": [{"name": "http.other.downstream_rq_total", "value": 12}]}') is None
+    assert counters_of(b'{"stats": [{"name": "http.gateway.downstream_rq_total", "value": 12}]}') is None
+
+
 def test_another_page_is_refused():
     with pytest.raises(msgspec.DecodeError):
         counters_of(b"<html>")

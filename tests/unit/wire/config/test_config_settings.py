@@ -98,7 +98,9 @@ objectives: [{name: x, priority: -1}, {name: y}]
 budgets: {loads_per_pod_per_minute: 0.5, pods_loading_share: 1, scrape_core_share: 0.05}
 scrape: {interval: 200ms, timeout: 100ms, stale_after: 2s, models_every: 3s}
 mode: enforce
-server: {extproc: "[::1]:9002", body: full_duplex_streamed, observe: bodies, max_body: 1MB, drain_timeout: 5s}
+server:
+  {extproc: "[::1]:9002", body: full_duplex_streamed, observe: bodies, max_body: 1MB, drain_timeout: 5s,
+   envoy_admin: "envoy:9901"}
 seed: 7
 """)
     pod_limits = PodLimits(max_loras=3, max_queue=9)
@@ -125,7 +127,7 @@ seed: 7
         "[::1]:9002",
         "full_duplex_streamed",
     )
-    assert (settings.server.max_body, settings.seed) == (1_000_000, 7)
+    assert (settings.server.max_body, settings.server.envoy_admin, settings.seed) == (1_000_000, "envoy:9901", 7)
 
 
 def blocks() -> list[tuple[str, str]]:

@@ -1,0 +1,31 @@
+"""What the ext_proc server counts by itself, for the views that show it.
+
+In: increments. Out: counts that only ever grow. Not here: what the picker counts (see `core.state.Tally`).
+"""
+
+from collections import Counter
+
+
+class TransportCounts:
+    """What a server did without the picker, and what went wrong."""
+
+    def __init__(self) -> None:
+        """Start at nothing."""
+        self.refused: Counter[str] = Counter()
+        """Requests refused before the picker was asked, by reason (`body_invalid`, ...)."""
+        self.passed: Counter[str] = Counter()
+        """Requests sent to any ready pod, by why (`no_body`, `no_model`, `undecided`, `body_mode`)."""
+        self.decide_failures = 0
+        """Decisions that raised or did not come in time."""
+        self.protocol_errors = 0
+        """Streams that the gateway broke."""
+        self.stream_errors = 0
+        """Streams that ended with an error of ours."""
+
+    def faults(self) -> dict[str, int]:
+        """The last three by kind, in the words of `lorapick_faults_total`."""
+        return {
+            "decide_failure": self.decide_failures,
+            "protocol_error": self.protocol_errors,
+            "stream_error": self.stream_errors,
+        }
