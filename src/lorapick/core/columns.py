@@ -220,7 +220,7 @@ class FrozenView:
     """The columns as one decision saw them. Same attribute names as `PodColumns`, for one adapter only."""
 
     __slots__ = (
-        "base", "base_models", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "load", "max_queue",
+        "base", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "load", "max_queue",
         "max_rank", "members", "pods", "prefill_only", "pressure", "queue", "rows", "scraped", "turn", "version",
     )  # fmt: skip
 
@@ -234,7 +234,6 @@ class FrozenView:
         self.version = columns.version
         self.pods: list[Pod | None] = columns.pods[:]
         self.gpu_source = columns.gpu_source[:]
-        self.base_models = columns.base_models
         codes = columns.adapters.get(adapter) if adapter is not None else None
         self.codes = codes[:rows] if codes is not None else None
         self.fresh_until = columns.fresh_until[:rows]

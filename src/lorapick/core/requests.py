@@ -26,9 +26,9 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     state.tally.arrivals += 1
     adapter = resolve(state, request)
     if isinstance(adapter, Unknown):
-        flight = state.flights[request.id] = Flight(request, None, now=now)
+        flight = state.flights[request.id] = Flight(request, None)
         return [reject_unknown(state, flight, name=adapter.name, now=now, cause=event.id)]
-    flight = state.flights[request.id] = Flight(request, adapter, now=now)
+    flight = state.flights[request.id] = Flight(request, adapter)
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
     return decide(state, flight, now=now, cause=event.id)

@@ -26,9 +26,9 @@ MAX_SESSIONS = 100_000
 class Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "blocks", "follow_until", "pod", "request", "row", "started", "tier")
+    __slots__ = ("adapter", "blocks", "follow_until", "pod", "request", "row", "started", "tier")
 
-    def __init__(self, request: Request, adapter: Adapter | None, *, now: Seconds) -> None:
+    def __init__(self, request: Request, adapter: Adapter | None) -> None:
         self.request = request
         self.adapter = adapter
         """None: the base model."""
@@ -37,7 +37,6 @@ class Flight:
         if adapter is not None and adapter.name != request.model:
             # The ids are seeded with the name that the client wrote; an alias may stand for several adapters.
             self.blocks = salted(request.blocks, adapter.name)
-        self.arrived = now
         self.row = -1
         """Row of the pod that has it; -1: held, or its pod is gone."""
         self.pod: PodName | None = None
