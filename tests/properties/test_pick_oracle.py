@@ -100,7 +100,7 @@ policies = st.sampled_from([*POLICIES])
 weights = st.builds(Weights, adapter=SHARES, kv=SHARES, queue=SHARES, gpu=SHARES)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(worlds, policies, weights | st.just(Weights()), st.floats(0, 1, exclude_max=True), st.integers(0, 4))
 def test_both_fast_picks_are_the_slow_one(world, policy, weights, draw, fallbacks):
     columns, query = world.columns, world.query

@@ -1,11 +1,12 @@
 """Chance as a function of seed and request."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.core.draw import draw_for
 
 
+@settings(max_examples=50)
 @given(st.integers(), st.text(), st.text())
 def test_a_draw_is_below_one_and_repeats(seed, request_id, purpose):
     draw = draw_for(seed, request_id, purpose=purpose)
