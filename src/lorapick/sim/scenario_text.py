@@ -274,8 +274,11 @@ def _run(at: At) -> tuple[RunPlan, Seconds]:
             "window": duration(least=0.1),
         },
     )
-    if ("to" in values) == ("for" in values):
+    given = at.entries()
+    if ("to" in given) == ("for" in given):
         at.refuse("must have either to (a time of day) or for (a duration)", value="")
+    if values.keys() != given.keys():
+        raise Refused
     begin = values.pop("from", 0.0)
     stretch: Seconds = values.pop("for") if "for" in values else values.pop("to") - begin
     if stretch <= 0:

@@ -1,0 +1,127 @@
+"""Counting: what counts where, warm-up, and checks that find what is wrong."""
+
+import pytest
+from sim_helpers import ask
+
+from lorapick.model.requests import Outcome
+from lorapick.model.tiers import Tier
+from lorapick.pod.values import (
+    AdapterEvicted,
+    FirstToken,
+    RequestFailed,
+    RequestFinished,
+    RequestStarted,
+    SwapEnded,
+    SwapFailed,
+    SwapStarted,
+)
+from lorapick.sim.tally import Tally
+
+
+def swap(t, adapter="x", *, waited=True):
+    return SwapStarted(t=t, adapter=adapter, tier_from=Tier.CPU, waited=waited)
+
+
+def ended(t, adapter="x"):
+    phases = {"drain": 0.1, "deallocation": 0.2, "transfer": 0.3, "initialisation": 0.4, "warm_up": 0.5}
+    return SwapEnded(t=t, adapter=adapter, tier_from=Tier.CPU, waited=True, **phases)
+
+
+def finished(t, name, *, waited=False):
+    return RequestFinished(t=t, request_id=name, output_tokens=7, cached_tokens=0, waited_for_load=waited)
+
+
+def test_a_request_counts_in_the_window_in_which_it_arrived():
+    tally = Tally(start=0.0, window=10.0)
+    tally.arrived(ask(9.0, "x", name="r"))
+    tally.happened("a", RequestStarted(t=11.0, request_id="r", hit=False, cached_tokens=0))
+    tally.happened("a", FirstToken(t=12.0, request_id="r"))
+    tally.happened("a", finished(14.0, "r", waited=True))
+    tally.ended("r", Outcome.SERVED, now=14.0)
+    (window,) = tally.windows
+    assert (window.arrivals, window.served, window.misses, window.waited, window.output_tokens) == (1, 1, 1, 1, 7)
+    assert (window.ttft.total, window.latency.total) == (3.0, 5.0)
+
+
+def test_what_came_in_the_warm_up_counts_nowhere():
+    tally = Tally(start=5.0, window=10.0)
+    tally.arrived(ask(4.0, "x", name="r"))
+    tally.happened("a", swap(4.0))
+    tally.happened("a", RequestStarted(t=6.0, request_id="r", hit=True, cached_tokens=0))
+    tally.happened("a", FirstToken(t=6.0, request_id="r"))
+    tally.happened("a", ended(4.5))
+    tally.happened("a", finished(7.0, "r"))
+    tally.ended("r", Outcome.SERVED, now=7.0)
+    assert tally.windows == []
+    assert (tally.loads, tally.swap_seconds) == ({}, {})
+    # But what it loaded holds its slot.
+    assert tally.residencies.slot_seconds(7.0) == 3.0
+    tally.check(7.0)
+
+
+def test_loads_and_swaps_are_not_the_same():
+    tally = Tally(start=0.0, window=10.0)
+    tally.happened("a", swap(1.0, "x"))
+    tally.happened("b", swap(11.0, "y", waited=False))
+    tally.happened("b", ended(12.0, "y"))
+    assert [(each.loads, dict(each.swaps)) for each in tally.windows] == [(1, {"a": 1}), (1, {})]
+    assert (tally.loads, tally.swaps_from) == ({"a": 1, "b": 1}, {"cpu": 1})
+    assert dict(tally.swap_seconds) == {
+        "drain": 0.1,
+        "deallocation": 0.2,
+        "transfer": 0.3,
+        "initialisation": 0.4,
+        "warm_up": 0.5,
+    }
+
+
+def test_a_failed_load_gives_its_slot_back():
+    tally = Tally(start=0.0, window=10.0)
+    tally.happened("a", swap(1.0, "x"))
+    tally.happened("a", SwapFailed(t=2.0, adapter="x", why="broken"))
+    assert (tally.failed_loads, tally.residencies.slot_seconds(5.0)) == (1, 1.0)
+
+
+def test_time_from_the_last_hit_to_the_eviction_is_kept():
+    tally = Tally(start=0.0, window=10.0)
+    tally.happened("a", swap(0.5))
+    for t, hit in ((1.0, False), (2.0, True), (3.0, True)):
+        tally.arrived(ask(t, "x", name=f"r{t}"))
+        tally.happened("a", RequestStarted(t=t, request_id=f"r{t}", hit=hit, cached_tokens=0))
+    tally.happened("a", AdapterEvicted(t=7.0, adapter="x", tier=Tier.CPU))
+    tally.happened("a", AdapterEvicted(t=9.0, adapter="x", tier=Tier.DISK))
+    assert (tally.hit_to_evict.count, tally.hit_to_evict.total) == (1, 4.0)
+
+
+def test_the_base_model_is_neither_hit_nor_miss():
+    tally = Tally(start=0.0, window=10.0)
+    served = []
+    tally.sequence = lambda *order: served.append(order)
+    for name, adapter in (("b", None), ("x", "x")):
+        tally.arrived(ask(1.0, adapter, name=name))
+        tally.happened("a", RequestStarted(t=1.0, request_id=name, hit=True, cached_tokens=0))
+    assert (tally.windows[0].hits, tally.windows[0].misses) == (1, 0)
+    assert served == [("a", "x", 1.0)]
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_outcomes_add_up_to_arrivals(outcome):
+    tally = Tally(start=0.0, window=10.0)
+    for name in ("r", "s"):
+        tally.arrived(ask(1.0, "x", name=name))
+    tally.happened("a", RequestFailed(t=1.0, request_id="r", why="whatever"))
+    tally.ended("r", outcome, now=2.0)
+    assert getattr(tally.windows[0], outcome.value) == 1
+    assert tally.in_flight(0.0, 10.0) == 1
+    tally.check(2.0)
+    tally.windows[0].served += 1
+    with pytest.raises(AssertionError, match="2 arrivals, 2 ended, 1 in flight"):
+        tally.check(2.0)
+
+
+def test_a_residency_that_nobody_counts_is_found():
+    tally = Tally(start=0.0, window=10.0)
+    tally.happened("a", swap(1.0))
+    tally.residencies._open.clear()
+    with pytest.raises(AssertionError, match=r"residencies add up to 0.* s, slots in use to 4\.0 s"):
+        tally.check(5.0)
