@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict
 from lorapick.core.admission.holds import Holds
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
+from lorapick.core.near_names import NearNames
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.picking.prefix_index import PrefixIndex, salted
 from lorapick.core.picking.round_robin import RoundRobin
@@ -107,8 +108,7 @@ class FleetState:
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
         self.aliases: dict[str, Alias] = {alias.name: alias for alias in settings.aliases}
         self.pins: dict[AdapterName, PinSpec] = {}
-        self.near_names_from: Seconds = float("-inf")
-        """From when on near names may be looked for again (see `core.naming`)."""
+        self.near_names = NearNames()
         self.tally = Tally()
         self.journal = Journal()
         for adapter in settings.adapters:

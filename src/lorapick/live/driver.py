@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from lorapick.core.fleet import Fleet
+from lorapick.core.near_names import NearNames
 from lorapick.live.ports import ModelCard, Usage
 from lorapick.live.publish import Observer
 from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Note, Raise, Register, Reject, Touch, Unload
@@ -69,6 +70,8 @@ class Driver:
         self._last_t = clock()
         self._next_id = 0
         self._turn = 0
+        self._near = NearNames()
+        """For questions that are no events; the core has its own, so that a replay answers alike."""
         self._copies = 0
         self._waiting: dict[RequestId, asyncio.Future[Dispatch | Reject]] = {}
         self._addresses: dict[RequestId, str] = {}
@@ -187,6 +190,10 @@ class Driver:
             cards.append(ModelCard(id=name, parent=parent, root=adapter.source if adapter is not None else None))
         cards += [ModelCard(id=alias, parent=default) for alias in state.aliases]
         return [*{card.id: card for card in cards}.values()]
+
+    def near_names(self, name: str) -> Sequence[str]:
+        """At most three of the models' names that look like this one, best first; none when it costs too much now."""
+        return self._near.of(name, lambda: [card.id for card in self.models()], now=self._clock())
 
     def any_endpoint(self) -> str | None:
         """Address of some pod that takes requests, in turn; a pod with an old report only when there is no other."""

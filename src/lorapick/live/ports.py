@@ -44,6 +44,10 @@ class Picker(Protocol):
         """Models and adapters that some ready pod serves."""
         ...
 
+    def near_names(self, name: str) -> Sequence[str]:
+        """At most three of the models' names that look like this one, best first; none when it costs too much now."""
+        ...
+
     def any_endpoint(self) -> str | None:
         """Address of some ready pod, for requests that name no model (`GET` pass-through); None: none is ready."""
         ...

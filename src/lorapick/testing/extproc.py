@@ -179,6 +179,10 @@ class ScriptedPicker:
         """The cards."""
         return self.cards
 
+    def near_names(self, name: str) -> Sequence[str]:
+        """Names that begin with the same letter."""
+        return [card.id for card in self.cards if card.id[:1] == name[:1]]
+
     def any_endpoint(self) -> str | None:
         """The endpoint."""
         return self.endpoint

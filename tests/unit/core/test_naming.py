@@ -1,6 +1,6 @@
 """Names: aliases, adapters that only pods know, near names at bounded cost."""
 
-from lorapick.core.naming import NEAR_AMONG, near_names, resolve
+from lorapick.core.naming import near_names, resolve
 from lorapick.model import events
 from lorapick.model.adapters import Adapter, Alias, AliasTarget
 from lorapick.model.requests import Request
@@ -62,24 +62,12 @@ def test_near_names_are_of_all_kinds_but_not_the_name_itself():
     assert near_names(book.fleet.state, "quite different", now=3.0) == []
 
 
-def test_a_flood_of_wrong_names_does_not_take_the_pickers_time():
+def test_a_refusal_names_them_again_and_again():
     book = Playbook(pods=["a"], adapters=["legal"])
     book.report("a", registered=("legal",))
-    book.arrive("lega")
-    assert book.effects[0].message.endswith("Did you mean legal?")
-    book.arrive("lega")
-    assert book.effects[0].message.endswith("on any pod.")
-    book.wait(0.1)
-    book.arrive("lega")
-    assert book.effects[0].message.endswith("Did you mean legal?")
-
-
-def test_one_slip_is_found_among_many_names():
-    book = Playbook(pods=["a"])
-    book.report("a", registered=tuple(f"team-{n:04d}-assistant" for n in range(40 * NEAR_AMONG)))
-    for wrong in ("team-1234-asistant", "taem-1234-assistant", "team-1234-assistant2", "Team-1234-assistant"):
-        book.wait(1.0)
-        assert near_names(book.fleet.state, wrong, now=book.now)[0] == "team-1234-assistant"
+    for _ in range(50):
+        book.arrive("lega")
+        assert book.effects[0].message.endswith("Did you mean legal?")
 
 
 def test_a_name_once_seen_on_a_pod_keeps_its_declaration():

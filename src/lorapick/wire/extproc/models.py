@@ -33,3 +33,9 @@ def list_models(cards: Sequence[ModelCard], *, created: int) -> bytes:
 def one_model(cards: Sequence[ModelCard], name: str, *, created: int) -> bytes | None:
     """One model; None when no pod serves it."""
     return next((msgspec.json.encode(_entry(card, created)) for card in cards if card.id == name), None)
+
+
+def no_such_model(name: str, near: Sequence[str]) -> str:
+    """What a client is told that asks for one that nobody serves."""
+    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    return f"The model `{name}` does not exist.{hint}"

@@ -26,10 +26,14 @@ from lorapick.wire.prefix import prefix_blocks
 
 
 class Directory(Protocol):
-    """What a session may ask of the picker without deciding anything; `live.ports.Picker` has both."""
+    """What a session may ask of the picker without deciding anything; `live.ports.Picker` has all of it."""
 
     def models(self) -> Sequence[ModelCard]:
         """Models and adapters that some ready pod serves."""
+        ...
+
+    def near_names(self, name: str) -> Sequence[str]:
+        """At most three of the models' names that look like this one."""
         ...
 
     def any_endpoint(self) -> str | None:

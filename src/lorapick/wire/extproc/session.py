@@ -32,7 +32,7 @@ from lorapick.wire.extproc.commands import (
     Withdraw,
 )
 from lorapick.wire.extproc.errors import error_body, error_headers, param_of
-from lorapick.wire.extproc.models import list_models, one_model
+from lorapick.wire.extproc.models import list_models, no_such_model, one_model
 from lorapick.wire.extproc.request import Directory, Incoming, Refusal, SessionOptions, Unrouted
 from lorapick.wire.extproc.response import Renaming, Response, served_address
 from lorapick.wire.extproc.routes import Route, model_in, route_of
@@ -183,9 +183,13 @@ class Session:
 
     def _models(self, name: str | None) -> Commands:
         cards, created = self._directory.models(), self._options.created
-        body = list_models(cards, created=created) if name is None else one_model(cards, name, created=created)
-        if body is None:
-            return self._refuse(Refusal(404, Reason.ADAPTER_UNKNOWN, f"The model `{name}` does not exist."))
+        if name is None:
+            body = list_models(cards, created=created)
+        elif (found := one_model(cards, name, created=created)) is not None:
+            body = found
+        else:
+            near = self._directory.near_names(name)
+            return self._refuse(Refusal(404, Reason.ADAPTER_UNKNOWN, no_such_model(name, near)))
         return self._over([Send(messages.immediate(200, body, [("content-type", "application/json")])), Finish()])
 
     def _pass_on(self, why: str) -> Commands:

@@ -123,7 +123,9 @@ class TestWithoutPicker:
         commands = talk.receive(gateway.request_headers("/v1/models/a%20b/c", method="GET", last=True))
         status, headers, body = immediate(commands)
         assert (status, headers["x-lorapick-reason"]) == (404, "adapter_unknown")
-        assert body["error"]["message"] == "The model `a b/c` does not exist."
+        assert body["error"]["message"] == "The model `a b/c` does not exist. Did you mean ad0?"
+        nothing_near = session().receive(gateway.request_headers("/v1/models/x", method="GET", last=True))
+        assert immediate(nothing_near)[2]["error"]["message"] == "The model `x` does not exist."
 
     @pytest.mark.parametrize("modes", [BUFFERED, DUPLEX])
     def test_no_body_goes_to_any_pod_at_its_headers(self, modes: tuple[int, int]) -> None:
