@@ -18,8 +18,8 @@ Members = tuple[PodName | None, ...]
 
 LOAD_FACTOR = 1.25
 """How far above the mean a pod's load may be: 1 + ε of consistent hashing with bounded loads (arXiv:1608.01350)."""
-_MOST_KEYS = 10_000
-"""Orders remembered; then all are made anew."""
+_MOST_KEYS = 2048
+"""Orders remembered (16 MB of them for a thousand pods); one more, and all are made anew."""
 
 
 def bound(total: float, *, pods: int) -> float:
@@ -56,9 +56,11 @@ class Orders:
 
     def of(self, key: str, members: Members) -> "array[float]":
         """Place of each row in the order of `key`."""
-        if members is not self._members or len(self._known) >= _MOST_KEYS:
+        if members is not self._members:
             self._members, self._known = members, {}
         known = self._known.get(key)
         if known is None:
+            if len(self._known) >= _MOST_KEYS:
+                self._known.clear()
             known = self._known[key] = self._make(key, members)
         return known

@@ -37,6 +37,6 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(hashing, "_MOST_KEYS", 2)
     maker = Maker()
     orders, pods = Orders(maker), ("a",)
-    for key in ("k", "l", "m", "k"):
+    for key in ("k", "l", "k", "l", "m", "k"):
         orders.of(key, pods)
     assert [key for key, _ in maker.made] == ["k", "l", "m", "k"]
