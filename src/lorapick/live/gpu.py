@@ -13,7 +13,6 @@ from lorapick.model.events import GpuReported
 from lorapick.model.pods import SilentWhy
 from lorapick.model.units import PodName, Seconds
 from lorapick.wire.engines import dcgm
-from lorapick.wire.exposition import ExpositionError
 
 if TYPE_CHECKING:
     from lorapick.live.scrape import Scraper
@@ -39,7 +38,7 @@ class GpuWatcher:
             page = await self._get()
             with self._scraper.budget:
                 found = dcgm.parse(page, pod=self._pod)
-        except (PageError, ExpositionError, aiohttp.ClientError, OSError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a URL or a page does to a library, the pods are watched on
             if not self._failing:
                 reason = str(error) or type(error).__name__
                 log.warning("pod %s: no GPU utilisation from %s: %s", self._pod, self._url, reason)

@@ -16,8 +16,9 @@ from lorapick.model.units import Tokens
 
 MAX_MODEL_CHARACTERS = 512
 """Longer names are refused before anything searches for names close to them."""
-_MAX_DEPTH = 3
-"""Nesting of `content` inside messages that is read as text; deeper values count as raw JSON."""
+_MAX_DEPTH = 5
+"""Nesting that is read as text: a list of messages, a message, its list of parts, a part, and what that holds. Deeper
+values count as raw JSON, so that a body of brackets costs no more than a few passes over it."""
 
 
 class BodyError(ValueError):
@@ -191,12 +192,21 @@ def _array(raw: msgspec.Raw, depth: int) -> Iterator[bytes]:
     if _count_tokens(raw) is not None:
         yield bytes(raw).translate(None, b" \t\r\n")
         return
-    for element in _list.decode(raw):
-        yield from _pieces(element, depth)
+    try:
+        elements = _list.decode(raw)
+    except RecursionError:
+        yield bytes(raw)
+        return
+    for element in elements:
+        yield from _pieces(element, depth + 1)
 
 
 def _object(raw: msgspec.Raw, depth: int) -> Iterator[bytes]:
-    item = _item.decode(raw)
+    try:
+        item = _item.decode(raw)
+    except RecursionError:
+        yield bytes(raw)
+        return
     if isinstance(item.role, str):
         yield item.role.encode("utf-8", "surrogatepass")
     if item.content:

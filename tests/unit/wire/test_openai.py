@@ -51,7 +51,7 @@ def test_deep_content_counts_as_json() -> None:
     for _ in range(6):
         deep = [{"content": deep}]
     (piece,) = pieces({"model": "m", "messages": deep})
-    assert piece.startswith(b'[{"content"')
+    assert piece.startswith(b'{"content"')
 
 
 @pytest.mark.parametrize(
@@ -180,3 +180,10 @@ def test_any_json_object_is_read_or_refused(document: dict[str, Any], escaped: b
     assert all(isinstance(piece, bytes) for piece in parsed.pieces())
     if parsed.model is not None:
         assert json.loads(with_model(body, "new")) == {**document, "model": "new"}
+
+
+@pytest.mark.parametrize("depth", [10, 300, 500])
+def test_a_body_of_brackets_is_read_in_few_passes(depth: int) -> None:
+    body = b'{"model":"a","prompt":' + b"[" * depth + b'"x"' + b"]" * depth + b"}"
+    (piece,) = read_body(body).pieces()
+    assert piece.strip(b"[]") == b'"x"'

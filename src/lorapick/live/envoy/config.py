@@ -143,6 +143,9 @@ def _connection_manager(settings: EnvoySettings) -> dict[str, Any]:
         "stat_prefix": STAT_PREFIX,
         "use_remote_address": True,
         "normalize_path": True,
+        "merge_slashes": True,
+        # Pods undo escapes: without this a refused path could be spelled so that only the pod knows it.
+        "path_with_escaped_slashes_action": "UNESCAPE_AND_FORWARD",
         # The request id names the request in decisions and logs, so a client's own id must survive.
         "preserve_external_request_id": True,
         "always_set_request_id_in_response": True,

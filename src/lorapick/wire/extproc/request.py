@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, Self
 
 import msgspec
+import xxhash
 from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import ProcessingMode
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
@@ -82,6 +83,8 @@ _RESPONSE_MODES = {
     ProcessingMode.NONE: BodyMode.NONE,
     ProcessingMode.FULL_DUPLEX_STREAMED: BodyMode.FULL_DUPLEX,
 }
+_LONGEST_KEY = 128
+"""Characters of a session key that are kept as they are; longer ones are hashed."""
 _NO_INTAKE = read_headers(())
 
 
@@ -172,7 +175,7 @@ class Incoming:
             stream=body.stream,
             priority=self._options.priorities.get(intake.objective, 0) if intake.objective else 0,
             fairness_id=intake.fairness_id,
-            session=intake.session or body.user,
+            session=_key(intake.session or body.user),
             deadline=None if intake.patience is None else self._now + intake.patience,
             subset=self.subset,
             traceparent=intake.traceparent,
@@ -220,3 +223,10 @@ class Incoming:
 
     def _own_headers(self) -> tuple[tuple[str, str], ...]:
         return () if self.intake.request_id is not None else ((REQUEST_ID, self.id),)
+
+
+def _key(session: str | None) -> str | None:
+    """A session key of bounded size: the picker remembers many of them."""
+    if session is None or len(session) <= _LONGEST_KEY:
+        return session
+    return xxhash.xxh3_128_hexdigest(session.encode("utf-8", "surrogatepass"))

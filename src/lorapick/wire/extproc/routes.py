@@ -46,7 +46,8 @@ _MANAGEMENT = re.compile(rf"(?:{'|'.join(map(re.escape, MANAGEMENT_PATHS))})(?:/
 def route_of(method: str, path: str) -> Route:
     """The route of a request; `path` may carry a query."""
     plain = path.partition("?")[0]
-    if _MANAGEMENT.fullmatch(plain):
+    # As the pod will read it: model servers undo escapes, and some gateways pass them on.
+    if _MANAGEMENT.fullmatch(re.sub("/+", "/", unquote(plain))):
         return Route.MANAGEMENT
     if method == "GET":
         return Route.MODELS if _MODELS.fullmatch(plain) else Route.OTHER

@@ -31,7 +31,14 @@ def test_by_model(path: str) -> None:
 
 
 def test_management_is_never_for_clients() -> None:
-    for path in ("/v1/load_lora_adapter", "/unload_lora_adapter", "/sleep?level=2", "/emulator/restart"):
+    for path in (
+        "/v1/load_lora_adapter",
+        "/unload_lora_adapter",
+        "/sleep?level=2",
+        "/emulator/restart",
+        "/v1%2Funload_lora_adapter",
+        "//v1/%75nload_lora_adapter",
+    ):
         assert route_of("POST", path) is Route.MANAGEMENT
     assert route_of("POST", "/v1/load_lora_adapters") is Route.OTHER
     assert route_of("GET", "/sleepy") is Route.OTHER
