@@ -32,6 +32,7 @@ class Tier(IntEnum):
 
 _WORDS = tuple(tier.name.lower() for tier in Tier)
 
+
 class Source(StrEnum):
     """How a belief about a tier came to be. Reported beats commanded beats inferred."""
 
