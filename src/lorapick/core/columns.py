@@ -38,7 +38,10 @@ CODES = len(SOURCES) << SOURCE_SHIFT
 """Every residency code is below this."""
 
 _DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots", "load")
-_BYTES = ("gate", "pressure", "base", "prefill_only")
+_SHORTS = ("base",)
+_BYTES = ("gate", "pressure", "prefill_only")
+NO_BASE = 65_535
+"""Code of a base model that no pod has."""
 
 
 class Vectors:
@@ -62,10 +65,12 @@ class Vectors:
         rows = columns.rows
         for name in _DOUBLES:
             setattr(self, name, np.frombuffer(getattr(columns, name), dtype=np.float64)[:rows])
+        for name in _SHORTS:
+            setattr(self, name, np.frombuffer(getattr(columns, name), dtype=np.uint16)[:rows])
         for name in _BYTES:
             setattr(self, name, np.frombuffer(getattr(columns, name), dtype=np.uint8)[:rows])
 
-    base: NDArray[np.uint8]
+    base: NDArray[np.uint16]
     free_slots: NDArray[np.float64]
     fresh_until: NDArray[np.float64]
     gate: NDArray[np.uint8]
@@ -123,7 +128,7 @@ class PodColumns:
         """Veto code of the pod for every request; 0: open."""
         self.pressure = array("B", bytes(8))
         """Veto code for requests that would load here; 0: none."""
-        self.base = array("B", bytes(8))
+        self.base = array("H", bytes(2 * 8))
         self.prefill_only = array("B", bytes(8))
 
     def add(self, pod: Pod) -> int:
@@ -152,8 +157,14 @@ class PodColumns:
         self.targets[row] = Target(pod=pod.name, address=pod.address)
         self.max_queue[row] = pod.limits.max_queue
         self.max_rank[row] = pod.limits.max_lora_rank
-        self.base[row] = self.base_models.setdefault(pod.base_model, len(self.base_models))
+        self.base[row] = self._base_code(pod.base_model)
         self.prefill_only[row] = pod.role is Role.PREFILL
+
+    def _base_code(self, model: str) -> int:
+        """Code of a base model. Raises ValueError when there are more than a code can tell apart."""
+        if model not in self.base_models and len(self.base_models) >= NO_BASE:
+            raise ValueError(f"more than {NO_BASE} base models cannot be told apart")
+        return self.base_models.setdefault(model, len(self.base_models))
 
     def remove(self, name: PodName) -> int:
         """Free a pod's row; its gate says not_ready until it is reused."""
@@ -201,6 +212,8 @@ class PodColumns:
         more = self._capacity
         for name in _DOUBLES:
             setattr(self, name, getattr(self, name) + array("d", bytes(8 * more)))
+        for name in _SHORTS:
+            setattr(self, name, getattr(self, name) + array("H", bytes(2 * more)))
         for name in _BYTES:
             setattr(self, name, getattr(self, name) + array("B", bytes(more)))
         for adapter in self.adapters:
@@ -209,7 +222,7 @@ class PodColumns:
 
     def bytes_per_pod(self, adapters: int) -> int:
         """Memory of one row: columns and one residency byte per adapter (Python objects of the pod not counted)."""
-        return 8 * len(_DOUBLES) + len(_BYTES) + adapters
+        return 8 * len(_DOUBLES) + 2 * len(_SHORTS) + len(_BYTES) + adapters
 
     def frozen(self, adapter: AdapterName | None, *, reads: Sequence[str] = ()) -> "FrozenView":
         """Copy of what one decision read, for an explanation later; `reads` names what its policy reads besides."""

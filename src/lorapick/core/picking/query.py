@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Protocol
 
-from lorapick.core.columns import CODE, PodColumns
+from lorapick.core.columns import CODE, NO_BASE, PodColumns
 from lorapick.core.scraped import Scraped
 from lorapick.model.adapters import Adapter
 from lorapick.model.pods import GpuSource, Pod
@@ -87,13 +87,13 @@ def prepare(
     query.kv = kv
     query.session_row = session_row
     if adapter is None:
-        query.base = columns.base_models.get(request.model, 255)
+        query.base = columns.base_models.get(request.model, NO_BASE)
         query.first_block = request.blocks[0] if request.blocks else None
     else:
         query.codes = columns.adapter_row(adapter.name)
         query.rank = float(adapter.rank or 0)
         if adapter.base_model is not None:
-            query.base = columns.base_models.get(adapter.base_model, 255)
+            query.base = columns.base_models.get(adapter.base_model, NO_BASE)
     if request.subset is not None or request.selector:
         query.mask = wishes(request, columns)
     return query

@@ -32,6 +32,9 @@ _SLOTS = "vllm:max_gpu_lora_adapters"
 _FAMILIES = (PROCESS_START, _RUNNING, _WAITING, _BY_REASON, _KV, _PREEMPTIONS, _IN_FLIGHT, _CACHE, _LOADED)
 """In the order of vLLM's page, which makes reading it one pass."""
 
+_MOST_DIGITS = 6
+"""Of a number of slots; a label may hold anything."""
+
 
 def parse(page: bytes) -> PodReport:
     """Read one page.
@@ -95,7 +98,7 @@ def _slots(read: Readings, newest: Sequence[Sample]) -> int | None:
         if (slots := read.count(_SLOTS)) is not None:
             return slots
     limits = [sample.labels().get("max_lora", "") for sample in newest]
-    return max((int(limit) for limit in limits if limit.isascii() and limit.isdigit()), default=None)
+    return max((int(limit) for limit in limits if limit.isascii() and limit.isdigit() and len(limit) <= _MOST_DIGITS), default=None)
 
 
 def _loaded(read: Readings) -> tuple[LoadedAdapter, ...] | None:
