@@ -57,7 +57,8 @@ def test_prepare():
         0,
     )
     other = prepare(Request(id="r", model="m"), Adapter(name="m", rank=16, base_model="gone"), columns=columns, kv={})
-    assert (other.adapter, other.base, other.rank) == ("m", 255, 16.0)
+    assert (other.adapter, other.rank) == ("m", 16.0)
+    assert other.base is not None and other.base not in columns.base, "no pod has that base model"
     assert other.codes is columns.adapters["m"]
     plain = prepare(Request(id="r", model="m"), Adapter(name="m"), columns=columns, kv={})
     assert (plain.base, plain.rank) == (None, 0.0)
