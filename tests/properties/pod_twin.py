@@ -7,8 +7,13 @@ ends at or before t, and nothing is decided before an activity ends.
 from lorapick.model.tiers import Tier
 from lorapick.pod.values import (
     AdapterEvicted,
+    AdapterMerged,
     AdapterSpec,
+    AdapterUnmerged,
     FirstToken,
+    Kernel,
+    Memory,
+    Merging,
     PodConfig,
     PodRequest,
     PodStats,
@@ -36,7 +41,7 @@ COUNTERS = [
     "hits",
     "misses",
 ]
-TIMES = ["prefill", "decode", "drain", "deallocation", "transfer", "initialisation", "warm_up", "idle"]
+TIMES = ["prefill", "decode", "drain", "deallocation", "transfer", "initialisation", "warm_up", "idle", "merge"]
 LOADING_TIMES = ("deallocation", "transfer", "initialisation", "warm_up")
 
 
@@ -52,7 +57,8 @@ class Weights:
 class Work:
     """One request."""
 
-    def __init__(self, request, weights, size):
+    def __init__(self, request, weights, size, came):
+        self.came = came
         self.request = request
         self.id = request.id
         self.weights = weights
@@ -80,6 +86,11 @@ class Step:
         self.end = start + prefill + length
 
 
+class Merge:
+    def __init__(self, weights, start, end):
+        self.weights, self.start, self.end = weights, start, end
+
+
 class PodTwin:
     def __init__(self, config: PodConfig, adapters, *, now, draw=None):
         self.config, self.static, self.draw = config, list(adapters), draw
@@ -99,6 +110,12 @@ class PodTwin:
         self.activity = None
         self.idle_since = now
         self.drain_since, self.drain_width = None, 0
+        self.unified = self.config.memory is Memory.UNIFIED
+        limits = self.config.limits
+        self.most = limits.max_cpu_loras if self.unified else limits.max_loras
+        self.sent_for = []
+        self.blocked = False
+        self.folded, self.heading_for, self.just_there, self.only = None, [], False, None
 
     # ---- inputs ----
 
@@ -112,6 +129,8 @@ class PodTwin:
             done, self.activity = self.activity, None
             if isinstance(done, Load):
                 self.load_done(done)
+            elif isinstance(done, Merge):
+                self.merge_done(done)
             else:
                 self.step_done(done)
 
@@ -122,17 +141,18 @@ class PodTwin:
 
     def submit(self, request: PodRequest, now):
         config = self.config
-        limit = min(config.max_model_len, config.kv_blocks * config.block_size)
+        weights = self.names.get(request.adapter)
+        blocks = config.kv_blocks - (self.pages([weights]) if self.unified and weights else 0)
+        limit = min(config.max_model_len, blocks * config.block_size)
         if any(work.id == request.id for work in self.in_flight()):
             return False
         if request.adapter is not None and request.adapter not in self.names:
             return False
         if request.prompt_tokens + request.output_tokens > limit:
             return False
-        weights = self.names[request.adapter] if request.adapter is not None else None
         if weights is not None and weights.spec.rank > config.limits.max_lora_rank:
             return False
-        work = Work(request, weights, config.block_size)
+        work = Work(request, weights, config.block_size, now)
         work.waited = isinstance(self.activity, Load) and self.activity.weights is weights
         self.waiting.append(work)
         self.arrival_order.append(work)
@@ -143,18 +163,19 @@ class PodTwin:
         for work in self.in_flight():
             if work.id == request_id:
                 self.done(work)
+                self.blocked = self.blocked and work not in self.waiting
         self.waiting = [work for work in self.waiting if not work.gone]
 
     def load(self, what, now):
         if isinstance(what, AdapterSpec):
-            if what.rank > self.config.limits.max_lora_rank:
+            if what.rank > self.config.limits.max_lora_rank or self.is_too_large(what):
                 return False
             weights = self.names.get(what.name)
             if weights is None or weights.spec != what:
                 same = [w for w in self.pending() if w.register_when_loaded and w.spec == what]
                 weights = same[0] if same else Weights(what)
                 weights.register_when_loaded = True
-        elif what in self.names:
+        elif what in self.names and not self.is_too_large(self.names[what].spec):
             weights = self.names[what]
         else:
             return False
@@ -202,8 +223,40 @@ class PodTwin:
         return len(self.held()) + sum(self.blocks_of(work) - len(work.blocks) for work in self.running)
 
     def evict_cached(self):
-        while self.cache and self.used() + len(self.cache) > self.config.kv_blocks:
+        while self.cache and self.used() + len(self.cache) > self.capacity():
             self.cache.pop(0)
+
+    def pages(self, weights):
+        page = self.config.kv_bytes_per_token * self.config.block_size
+        return sum(-(-each.spec.size // page) for each in weights)
+
+    def is_too_large(self, spec):
+        return self.unified and self.pages([Weights(spec)]) >= self.config.kv_blocks
+
+    def capacity(self):
+        """Blocks that adapters leave to requests."""
+        return self.config.kv_blocks - (self.pages(self.gpu + self.sent_for) if self.unified else 0)
+
+    def idle(self):
+        kept = [*self.active(), *self.protected, self.folded]
+        return [weights for weights in self.gpu if weights not in kept]
+
+    def evict_idle(self, weights, t):
+        self.gpu.remove(weights)
+        self.count["evictions"] += 1
+        self.events.append(AdapterEvicted(t=t, adapter=weights.name, tier=Tier.CPU))
+
+    def find_pages(self, weights, new, t):
+        """Unified: evict idle adapters for an adapter and `new` blocks; False: impossible."""
+        absent = [] if weights is None or weights in self.gpu + self.sent_for else [weights]
+        idle = [each for each in self.idle() if each is not weights]
+        needed = self.used() + new + self.pages(absent)
+        if needed > self.capacity() + self.pages(idle):
+            return False
+        while needed > self.capacity():
+            self.evict_idle(idle.pop(0), t)
+        self.sent_for += absent
+        return True
 
     def use(self, weights):
         if weights in self.gpu:
@@ -272,22 +325,36 @@ class PodTwin:
         config = self.config
         self.drop_aborted()
         preempted = False
-        while self.used() > config.kv_blocks:
+        while self.used() > self.capacity():
             self.evict_cached()
+            if self.unified and self.idle():
+                self.evict_idle(self.idle()[0], t)
+                continue
             youngest = self.running[-1]
             self.leave(youngest)
             self.waiting.insert(0, youngest)
             self.count["preemptions"] += 1
             preempted = True
         self.orders = [weights for weights in self.orders if weights not in self.gpu]
-        room = config.limits.max_loras - len(self.active())
-        if not self.drains and self.orders and room > 0:
-            self.protected, self.to_load = self.orders[:room], self.orders[:room]
-            self.orders = self.orders[room:]
-            self.next_load(t)
+        busy = self.active() + [self.folded] * (self.folded is not None and self.folded not in self.active())
+        room = max(0, self.most - len(busy))
+        if not self.drains and self.orders[:room]:
+            if self.unified:
+                self.evict_cached()
+            ready = []
+            for weights in self.orders[:room]:
+                if self.unified and not self.find_pages(weights, 0, t):
+                    break
+                ready.append(weights)
+            self.evict_cached()
+            if ready:
+                self.protected, self.to_load = list(ready), ready
+                self.orders = self.orders[len(ready) :]
+                self.next_load(t)
+                return
+        if config.merging.mode is not Merging.NEVER and self.merge(t):
             return
-        if not preempted:
-            self.admit()
+        self.blocked = preempted or not self.admit(t)
         self.evict_cached()
         if self.drains and self.drain(t):
             return
@@ -301,19 +368,23 @@ class PodTwin:
         else:
             self.next_step(t)
 
-    def admit(self):
+    def admit(self, t):
+        """False: somebody was kept out by a lack of seats or memory."""
         for work in list(self.waiting):
             weights = work.weights
+            if self.only is not None and weights not in self.only:
+                continue
             if self.drains:
                 absent = weights is not None and weights not in self.gpu
                 if not work.started and (self.orders or absent):
-                    return
-            elif weights not in [None, *self.active()] and len(self.active()) >= self.config.limits.max_loras:
+                    return True
+            elif weights not in [None, *self.active()] and len(self.active()) >= self.most:
                 continue
-            if not self.join(work):
-                return
+            if not self.join(work, t):
+                return False
+        return True
 
-    def join(self, work):
+    def join(self, work, t):
         config = self.config
         if len(self.running) >= config.limits.max_num_seqs:
             return False
@@ -324,7 +395,9 @@ class PodTwin:
                 break
             hits += 1
         new = self.blocks_of(work) - len([block for block in work.blocks if block in self.held()])
-        if self.used() + new > config.kv_blocks:
+        if self.unified and not self.find_pages(work.weights, new, t):
+            return False
+        if self.used() + new > self.capacity():
             return False
         tokens = work.request.prompt_tokens + work.tokens
         work.reused = min(hits, (tokens - 1) // config.block_size) * config.block_size
@@ -353,10 +426,110 @@ class PodTwin:
                     RequestStarted(t=t, request_id=work.id, hit=not work.waited, cached_tokens=work.cached)
                 )
         self.joiners = []
-        requests, adapters, costs = len(self.running), len(self.active()), config.step
-        length = costs.a + costs.b * requests + costs.c * adapters + costs.d * requests * adapters
+        requests, length = len(self.running), self.step_length()
+        if config.step.scan and not self.drains and not self.blocked:
+            length += config.step.scan * self.kept_out()
         empty = 0.0 if self.drain_since is None else max(0.0, 1.0 - requests / self.drain_width)
         self.activity = Step(t, prefill * config.prefill_per_token, length, empty)
+
+    def step_length(self):
+        costs, requests, active = self.config.step, len(self.running), self.active()
+        adapters, kernel = len(active), self.config.kernel
+        length = costs.a + costs.b * requests
+        if self.folded is not None or self.config.merging.mode is Merging.ALWAYS:
+            return length
+        length += costs.slot * self.config.limits.max_loras
+        if kernel is Kernel.SEGMENTED:
+            each = [work.weights.spec.rank for work in self.running if work.weights is not None]
+            ranks = costs.c * sum(weights.spec.rank for weights in active) + costs.d * sum(each)
+            return length + ranks / costs.reference_rank
+        padding = 1.0
+        if kernel is Kernel.PADDED and active:
+            over = max(weights.spec.rank for weights in active) / costs.reference_rank - 1
+            padding += costs.rank_slope * over
+        return length + costs.c * padding * adapters + costs.d * requests * adapters
+
+    def kept_out(self):
+        """How many wait whose adapter would be one too many."""
+        active = self.active()
+        if len(active) < self.most:
+            return 0
+        return len([work for work in self.waiting if work.weights is not None and work.weights not in active])
+
+    # ---- merged weights ----
+
+    def merge(self, t):
+        """True: the weights are being changed, or the adapter for it is being loaded."""
+        policy = self.config.merging
+        mine = [work for work in self.running + self.waiting if work.weights is self.folded]
+        if self.folded is not None and self.orders and not mine:
+            return self.change(self.folded, t)
+        if policy.mode is Merging.ALWAYS:
+            return self.merge_always(policy, t)
+        if self.folded is not None:
+            self.only = [self.folded]
+            other = self.waiting_longest(self.folded)
+            if other and (not mine or t - other[0].came >= policy.patience):
+                return self.change(self.folded, t)
+            return False
+        self.only = None
+        present = [work.weights for work in self.in_flight() if work.weights is not None]
+        if not present:
+            return False
+        # Of those with most requests, the one with the oldest.
+        leader = max(dict.fromkeys(present), key=present.count)
+        other = self.waiting_longest(leader)
+        if present.count(leader) < policy.share * len(self.in_flight()):
+            return False
+        if other and t - other[0].came >= policy.patience:
+            return False
+        self.only = [leader]
+        if self.running and all(work.weights is leader for work in self.running):
+            return self.change(leader, t)
+        return False
+
+    def merge_always(self, policy, t):
+        def waits(weights):
+            return any(work.weights is weights for work in self.waiting)
+
+        fresh = False
+        if self.heading_for:
+            fresh = self.heading_for[0] is self.folded
+            if fresh or not waits(self.heading_for[0]):
+                self.heading_for = []
+        if not self.heading_for:
+            other = self.waiting_longest(self.folded)
+            mine = waits(self.folded)
+            impatient = other and (t - other[0].came >= policy.patience or not (mine or self.running))
+            if impatient and not (fresh and mine):
+                self.heading_for = [other[0].weights]
+        self.only = [] if self.heading_for else [self.folded]
+        if not self.heading_for or self.running:
+            return False
+        return self.change(self.folded or self.heading_for[0], t)
+
+    def waiting_longest(self, but):
+        others = [work for work in self.waiting if work.weights is not but]
+        return sorted(others, key=lambda work: work.came)[:1]
+
+    def change(self, weights, t):
+        if weights in self.gpu:
+            self.activity = Merge(weights, t, t + self.config.merging.seconds)
+            return True
+        if self.unified:
+            assert self.find_pages(weights, 0, t)
+            self.evict_cached()
+        self.protected, self.to_load = [weights], [weights]
+        self.next_load(t)
+        return True
+
+    def merge_done(self, merge):
+        t = merge.end
+        self.time["merge"] += t - merge.start
+        out = self.folded is merge.weights
+        self.folded = None if out else merge.weights
+        self.events.append((AdapterUnmerged if out else AdapterMerged)(t=t, adapter=merge.weights.name))
+        self.decide(t)
 
     # ---- loads ----
 
@@ -396,15 +569,13 @@ class PodTwin:
         load = Load(weights, tier, t, waited, drain)
         self.events.append(SwapStarted(t=t, adapter=weights.name, tier_from=tier, waited=waited))
         freeing = 0.0
-        if len(self.gpu) == config.limits.max_loras:
-            evictable = [w for w in self.gpu if w not in self.active() and w not in self.protected]
-            victim = evictable[0]
-            self.gpu.remove(victim)
-            self.count["evictions"] += 1
-            self.events.append(AdapterEvicted(t=t, adapter=victim.name, tier=Tier.CPU))
-            freeing = costs.deallocation
-            if victim.spec.size != weights.spec.size:
-                freeing += costs.fragmentation
+        if len(self.gpu) == self.most:
+            victim = self.idle()[0]
+            self.evict_idle(victim, t)
+            if not self.unified:
+                freeing = costs.deallocation
+                if victim.spec.size != weights.spec.size:
+                    freeing += costs.fragmentation
         if weights not in self.host:
             if len(self.host) == config.limits.max_cpu_loras:
                 out = next(w for w in self.host if w not in self.gpu)
@@ -430,6 +601,7 @@ class PodTwin:
 
     def load_done(self, load):
         t, weights = load.end, load.weights
+        self.sent_for = [each for each in self.sent_for if each is not weights]
         for key, seconds in self.charge_load(load, t).items():
             self.time[key] += seconds
         if load.fails:
@@ -466,6 +638,7 @@ class PodTwin:
         if load.tier == Tier.DISK:
             self.host.remove(load.weights)
         self.count["load_failures"] += 1
+        self.blocked = False
         why = "the adapter's weights could not be loaded"
         self.events.append(SwapFailed(t=load.end, adapter=load.weights.name, why=why))
         for work in self.joiners + self.waiting:
@@ -483,16 +656,19 @@ class PodTwin:
 
     def stats(self, now):
         self.run(now)
-        active, time = self.active(), dict(self.time)
+        time = dict(self.time)
         passing = {"idle": now - self.idle_since} if self.activity is None else {}
         if isinstance(self.activity, Step):
             passing = self.charge_step(self.activity, now)
         if isinstance(self.activity, Load):
             passing = self.charge_load(self.activity, now)
+        if isinstance(self.activity, Merge):
+            passing = {"merge": now - self.activity.start}
+        in_use = self.used()
+        if self.unified:
+            in_use += self.pages([w for w in self.gpu + self.sent_for if w not in self.idle()])
         for key, seconds in passing.items():
             time[key] += seconds
-        crowded = len(active) >= self.config.limits.max_loras
-        kept_out = [work for work in self.waiting if work.weights is not None and work.weights not in active]
         names = []
         for work in self.in_flight():
             if work.weights is not None and work.weights.name not in names:
@@ -500,12 +676,13 @@ class PodTwin:
         return PodStats(
             running=len(self.running),
             waiting=len(self.waiting),
-            deferred=len(kept_out) if crowded else 0,
-            kv_usage=self.used() / self.config.kv_blocks,
+            deferred=self.kept_out(),
+            kv_usage=in_use / self.config.kv_blocks,
             on_gpu=tuple(weights.name for weights in self.gpu),
             on_cpu=tuple(weights.name for weights in self.host),
             loading=tuple(w.name for w in self.pending()[len(self.orders) :]),
             in_flight=tuple(names),
             time=TimeSpent(**time),
+            merged=self.folded.name if self.folded is not None else None,
             **self.count,
         )

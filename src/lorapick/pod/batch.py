@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from lorapick.model.units import RequestId, Seconds, Tokens
 from lorapick.pod.lru import AdapterCopy
-from lorapick.pod.values import PodRequest, StepCosts
+from lorapick.pod.values import PodRequest
 
 
 class Job:
@@ -28,19 +28,26 @@ class Job:
         "order",
         "out",
         "output",
+        "parked",
+        "place",
         "prompt",
         "reused",
+        "since",
         "started",
         "waited",
     )
 
-    def __init__(self, request: PodRequest, adapter: AdapterCopy | None, keys: Sequence[int]) -> None:
+    def __init__(
+        self, request: PodRequest, adapter: AdapterCopy | None, keys: Sequence[int], since: Seconds = 0.0
+    ) -> None:
         self.id: RequestId = request.id
         self.adapter = adapter
         self.prompt: Tokens = request.prompt_tokens
         self.output: Tokens = request.output_tokens
         self.keys = keys
         """Ids of the prompt's full blocks, salted by the adapter."""
+        self.since = since
+        """When it was submitted."""
         self.out: Tokens = 0
         """Output tokens that existed when it last waited."""
         self.cached: Tokens
@@ -56,12 +63,16 @@ class Job:
         """Steps that the pod had made when it joined, minus the tokens it had then."""
         self.order = 0
         """Rank of joining; 0: not in the batch."""
+        self.place: int
+        """Where it stands in the queue."""
+        self.parked = False
+        """Passed over in the queue."""
 
 
 class Batch:
     """The running requests, in order of joining."""
 
-    __slots__ = ("_ends", "_joined", "active", "running", "steps")
+    __slots__ = ("_joined", "active", "ends", "running", "steps")
 
     def __init__(self) -> None:
         self.running: dict[Job, None] = {}
@@ -69,7 +80,7 @@ class Batch:
         self.active = 0
         """Distinct adapters among the running requests."""
         self._joined = 0
-        self._ends: list[tuple[int, int, Job]] = []
+        self.ends: list[tuple[int, int, Job]] = []
         """Heap of (step at which it ends, rank of joining, request); entries of those that left early stay behind."""
 
     def join(self, job: Job) -> None:
@@ -78,7 +89,7 @@ class Batch:
         job.order = self._joined
         job.offset = self.steps - job.out
         self.running[job] = None
-        heappush(self._ends, (job.offset + job.output, job.order, job))
+        heappush(self.ends, (job.offset + job.output, job.order, job))
         adapter = job.adapter
         if adapter is not None:
             if not adapter.seats:
@@ -102,18 +113,14 @@ class Batch:
 
     def steps_to_end(self) -> int:
         """Steps until the first running request has all its tokens; there must be one running."""
-        ends = self._ends
+        ends = self.ends
         while ends[0][2].order != ends[0][1]:
             heappop(ends)
         return ends[0][0] - self.steps
 
-    def ends_now(self) -> bool:
-        """Whether somebody may have all tokens: false only when nobody has."""
-        return bool(self._ends) and self._ends[0][0] <= self.steps
-
     def next_ended(self) -> Job | None:
         """A running request that has all its tokens, in order of joining; None: no more. The caller makes it leave."""
-        ends = self._ends
+        ends = self.ends
         while ends and ends[0][0] <= self.steps:
             _, order, job = heappop(ends)
             if job.order == order:
@@ -132,6 +139,13 @@ class Span:
         self.step = step
         self.count = count
 
+    def begin(self, start: Seconds, *, origin: Seconds, step: Seconds, count: int) -> None:
+        """Become another span."""
+        self.start = start
+        self.origin = origin
+        self.step = step
+        self.count = count
+
     def at(self, index: int) -> Seconds:
         """When the step ends."""
         return self.origin + index * self.step
@@ -143,21 +157,19 @@ class Span:
 
     def done(self, now: Seconds) -> int:
         """Steps that have ended at `now`."""
-        if now < self.origin:
+        origin, step = self.origin, self.step
+        if now < origin:
             return 0
-        index = int((now - self.origin) / self.step)
+        index = int((now - origin) / step)
         # Division and multiplication round differently; the ends of steps are what counts.
-        while self.at(index + 1) <= now:
+        while origin + (index + 1) * step <= now:
             index += 1
-        while index and self.at(index) > now:
+        while index and origin + index * step > now:
             index -= 1
         return index
 
     def cut(self, now: Seconds) -> None:
         """End with the step that runs at `now`."""
-        self.count = min(self.count, self.done(now) + 1)
-
-
-def step_seconds(costs: StepCosts, *, requests: int, adapters: int) -> Seconds:
-    """Length of one decode step."""
-    return costs.a + costs.b * requests + costs.c * adapters + costs.d * requests * adapters
+        index = self.done(now) + 1
+        if index < self.count:
+            self.count = index

@@ -16,8 +16,9 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 from lorapick.pod import views
 from lorapick.pod.batch import Job
+from lorapick.pod.checks import check_config
 from lorapick.pod.errors import (
-    BadPodConfig,
+    AdapterTooLarge,
     BadRequest,
     ClockWentBack,
     PromptTooLong,
@@ -27,7 +28,8 @@ from lorapick.pod.errors import (
 )
 from lorapick.pod.lru import AdapterCopy
 from lorapick.pod.machine import Machine, Phase
-from lorapick.pod.values import AdapterSpec, PodConfig, PodEvent, PodRequest, PodStats
+from lorapick.pod.unified import pages_for
+from lorapick.pod.values import AdapterSpec, Memory, PodConfig, PodEvent, PodRequest, PodStats
 
 _SALT = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
@@ -48,10 +50,12 @@ class PodEngine:
 
         `draw` gives numbers in [0, 1), one per load; needed when `load_failure_share` > 0. Raises BadPodConfig.
         """
-        _check_config(config, draw)
+        check_config(config, draw)
         self.config = config
         self.max_tokens: Tokens = min(config.max_model_len, config.kv_blocks * config.block_size)
-        """Prompt and output of one request at most: the model's limit, or what KV memory holds."""
+        """Prompt and output of one request at most: the model's limit, or what KV memory holds. (Unified memory: a
+        request's own adapter takes its pages from that.)"""
+        self._unified = config.memory is Memory.UNIFIED
         self._static = tuple(adapters)
         self._draw = draw
         self._now = now
@@ -91,22 +95,23 @@ class PodEngine:
     # ---- what comes in ----
 
     def submit(self, request: PodRequest, now: Seconds) -> None:
-        """Queue a request. Raises UnknownAdapter, PromptTooLong, RankTooLarge, BadRequest (id in use, sizes < 1)."""
+        """Queue a request.
+
+        Raises UnknownAdapter, PromptTooLong, RankTooLarge, AdapterTooLarge, BadRequest (id in use, sizes < 1).
+        """
         self._run(now)
         machine = self._machine
         adapter = self._adapter_of(request)
         size = self.config.block_size
         keys = request.blocks[: request.prompt_tokens // size]
         if adapter is None:
-            job = Job(request, None, keys)
+            job = Job(request, None, keys, now)
         else:
             salt = adapter.salt
-            job = Job(request, adapter, [salt ^ block for block in keys])
+            job = Job(request, adapter, [salt ^ block for block in keys], now)
             # One less while it loads: this request, too, waits for that load.
             job.loads_seen = adapter.loads - adapter.loading
-        machine.jobs[job.id] = job
-        machine.waiting.append(job)
-        machine.wake(now, urgent=machine.is_urgent(job))
+        machine.arrive(job, now)
 
     def _adapter_of(self, request: PodRequest) -> AdapterCopy | None:
         """The copy that will serve a request that may be served."""
@@ -122,14 +127,26 @@ class PodEngine:
             if adapter is None:
                 raise UnknownAdapter(request.adapter)
             self._check_rank(adapter.spec)
-        if request.prompt_tokens + request.output_tokens > self.max_tokens:
-            raise PromptTooLong(request.prompt_tokens, request.output_tokens, self.max_tokens)
+            self._check_pages(adapter.spec)
+        tokens = request.prompt_tokens + request.output_tokens
+        if tokens > self.max_tokens or (self._unified and tokens > self._max_tokens_beside(adapter)):
+            raise PromptTooLong(request.prompt_tokens, request.output_tokens, self._max_tokens_beside(adapter))
         return adapter
+
+    def _max_tokens_beside(self, adapter: AdapterCopy | None) -> Tokens:
+        if adapter is None or not self._unified:
+            return self.max_tokens
+        blocks = self.config.kv_blocks - pages_for(adapter.spec.size, self.config)
+        return min(self.max_tokens, blocks * self.config.block_size)
 
     def _check_rank(self, spec: AdapterSpec) -> None:
         limit = self.config.limits.max_lora_rank
         if spec.rank > limit:
             raise RankTooLarge(spec.name, spec.rank, limit)
+
+    def _check_pages(self, spec: AdapterSpec) -> None:
+        if self._unified and (pages := pages_for(spec.size, self.config)) >= self.config.kv_blocks:
+            raise AdapterTooLarge(spec.name, pages, self.config.kv_blocks)
 
     def abort(self, request_id: RequestId, now: Seconds) -> None:
         """Forget a request whose client went away; no event follows for it. No-op when unknown.
@@ -144,10 +161,10 @@ class PodEngine:
         del machine.jobs[request_id]
         if job.order:
             job.aborted = True
-            machine.aborted.append(job)
+            machine.seating.aborted.append(job)
         else:
-            machine.waiting.remove(job)
-            machine.reopen()
+            machine.queue.remove(job)
+            machine.seating.reopen()
         machine.wake(now)
 
     def load(self, adapter: AdapterSpec | AdapterName, now: Seconds) -> None:
@@ -170,8 +187,10 @@ class PodEngine:
         if not isinstance(adapter, AdapterSpec):
             if adapter not in self._registry:
                 raise UnknownAdapter(adapter)
+            self._check_pages(self._registry[adapter].spec)
             return self._registry[adapter]
         self._check_rank(adapter)
+        self._check_pages(adapter)
         known = self._registry.get(adapter.name)
         if known is not None and known.spec == adapter:
             return known
@@ -293,31 +312,3 @@ class PodEngine:
             copy.unnamed = False
             self._registry[copy.name] = copy
         arrived.clear()
-
-
-def _check_config(config: PodConfig, draw: Callable[[], float] | None) -> None:
-    limits, step, swap = config.limits, config.step, config.swap
-    sizes = {
-        "max_loras": limits.max_loras,
-        "max_num_seqs": limits.max_num_seqs,
-        "block_size": config.block_size,
-        "kv_blocks": config.kv_blocks,
-        "max_model_len": config.max_model_len,
-    }
-    for name, size in sizes.items():
-        if size < 1:
-            raise BadPodConfig(f"{name} is {size}: must be at least 1")
-    if limits.max_cpu_loras < limits.max_loras:
-        raise BadPodConfig(
-            f"max_cpu_loras is {limits.max_cpu_loras} and max_loras {limits.max_loras}: "
-            "what is on the GPU is also in host memory, so max_cpu_loras must be at least max_loras"
-        )
-    seconds = (step.a, step.b, step.c, step.d, swap.deallocation, swap.fragmentation, swap.initialisation, swap.warm_up)
-    if min(*seconds, config.prefill_per_token) < 0 or step.a + step.b <= 0:
-        raise BadPodConfig(f"times must not be negative and a step must take time: {step}, {swap}")
-    if min(swap.cpu_bandwidth, swap.disk_bandwidth) <= 0:
-        raise BadPodConfig(f"bandwidths must be above 0: {swap}")
-    if not 0 <= config.load_failure_share <= 1:
-        raise BadPodConfig(f"load_failure_share is {config.load_failure_share}: must be in [0, 1]")
-    if config.load_failure_share > 0 and draw is None:
-        raise BadPodConfig(f"load_failure_share is {config.load_failure_share}: hand in `draw`, numbers in [0, 1)")

@@ -42,6 +42,16 @@ class RankTooLarge(PodError):
         self.limit = limit
 
 
+class AdapterTooLarge(PodError):
+    """Unified memory: the adapter would leave no page for context."""
+
+    def __init__(self, name: AdapterName, pages: int, limit: int) -> None:
+        super().__init__(f"{name} takes {pages} pages and the pool has {limit}: use a larger pool or a smaller adapter")
+        self.name = name
+        self.pages = pages
+        self.limit = limit
+
+
 class BadRequest(PodError):
     """The request can not be a request: an id in use, no prompt, nothing to generate."""
 

@@ -138,10 +138,11 @@ class KvPool:
 
     def find(self, keys: Sequence[int], steps: int) -> tuple[int, int]:
         """Leading blocks that running requests hold, and leading blocks that are held or cached."""
-        if not keys:
+        held, idle = self.held, self.idle
+        # What is absent before trimming is absent after it.
+        if not keys or (keys[0] not in held and keys[0] not in idle):
             return 0, 0
         self.trim(steps)
-        held, idle = self.held, self.idle
         shared = 0
         for key in keys:
             if key not in held:
@@ -154,26 +155,49 @@ class KvPool:
             hits += 1
         return shared, hits
 
-    def has_room(self, tokens: Tokens, shared: int, steps: int) -> bool:
-        """Whether a request of `tokens` tokens, `shared` of its blocks already in use, can join."""
-        room = self.blocks + shared - -(-tokens // self.size)
-        return self.at_most(steps) <= room or self.used(steps) <= room
+    def join(self, keys: Sequence[int], tokens: Tokens, steps: int) -> int:
+        """Hold the blocks of a request of `tokens` tokens.
 
-    def join(self, keys: Sequence[int], *, shared: int, hits: int, start: int) -> None:
-        """Hold a request's blocks, as `find` saw them; `start` is its tokens minus the step counter."""
+        Returns how many of its leading blocks were in memory already; -1: there is no room, and nothing has changed.
+        """
+        shared, hits = self.find(keys, steps)
+        size = self.size
+        room = self.blocks + shared - -(-tokens // size)
+        own = self._sum + self._seats * steps
+        at_most = len(self.held) + own // size + self._seats - self._hashed
+        if at_most > room and self.used(steps) > room:
+            return -1
         if keys:
+            self._hold(keys, shared, hits)
+        start = tokens - steps
+        self._seats += 1
+        self._sum += start
+        self._residues[start % size] += 1
+        self._calm = -1
+        return hits
+
+    def lack(self, keys: Sequence[int], tokens: Tokens, steps: int) -> int:
+        """Blocks that are missing for a request to join; negative: so many more are free or cached."""
+        shared, _ = self.find(keys, steps)
+        return self.used(steps) + -(-tokens // self.size) - shared - self.blocks
+
+    def _hold(self, keys: Sequence[int], shared: int, hits: int) -> None:
+        if shared:
             extra = self.extra
             for key in keys[:shared]:
                 extra[key] = extra.get(key, 0) + 1
+        if hits > shared:
             self.idle.take(keys[shared:hits])
-            self.held.update(keys[shared:])
-        self._count(1, len(keys), start)
-        self._calm = -1
+        self.held.update(keys[shared:] if shared else keys)
+        self._hashed += len(keys)
 
     def leave(self, keys: Sequence[int], start: int) -> None:
         """Let go of a request's blocks; those with ids stay cached, the end of the prompt first to be evicted."""
-        self._count(-1, -len(keys), -start)
+        self._seats -= 1
+        self._sum -= start
+        self._residues[start % self.size] -= 1
         if keys:
+            self._hashed -= len(keys)
             own = self._stop_sharing(keys) if self.extra else keys
             self.held.difference_update(own)
             self.idle.add(own)
@@ -193,11 +217,11 @@ class KvPool:
             return [*own[:1], *self._stop_sharing(own[1:])]
         return own
 
-    def _count(self, seats: int, hashed: int, start: int) -> None:
-        self._seats += seats
-        self._hashed += hashed
-        self._sum += start
-        self._residues[seats * start % self.size] += seats
+    def resize(self, blocks: int, steps: int) -> None:
+        """From now on there are so many blocks; cached ones give way."""
+        self.blocks = blocks
+        self._calm = -1
+        self.trim(steps)
 
     def trim(self, steps: int) -> None:
         """Evict what the running requests push out of the cache for the step after `steps`.

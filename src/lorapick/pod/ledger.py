@@ -24,6 +24,7 @@ class Ledger:
         "initialisation",
         "load_failures",
         "loads",
+        "merge",
         "misses",
         "output_tokens",
         "preemptions",
@@ -39,7 +40,7 @@ class Ledger:
         self.swaps = self.loads = self.load_failures = self.evictions = self.preemptions = 0
         self.prompt_tokens = self.output_tokens = self.cached_tokens = self.queried_tokens = 0
         self.finished = self.hits = self.misses = 0
-        self.prefill = self.decode = self.drain = self.idle = 0.0
+        self.prefill = self.decode = self.drain = self.idle = self.merge = 0.0
         self.deallocation = self.transfer = self.initialisation = self.warm_up = 0.0
 
     def charge_load(self, load: Load, now: Seconds) -> None:
@@ -61,7 +62,7 @@ class Ledger:
         other = Ledger()
         other.prefill, other.decode, other.drain, other.idle = self.prefill, self.decode, self.drain, self.idle
         other.deallocation, other.transfer = self.deallocation, self.transfer
-        other.initialisation, other.warm_up = self.initialisation, self.warm_up
+        other.initialisation, other.warm_up, other.merge = self.initialisation, self.warm_up, self.merge
         return other
 
     def time(self) -> TimeSpent:
@@ -75,4 +76,5 @@ class Ledger:
             initialisation=self.initialisation,
             warm_up=self.warm_up,
             idle=self.idle,
+            merge=self.merge,
         )

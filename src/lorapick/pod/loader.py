@@ -12,6 +12,7 @@ from lorapick.model.units import Seconds
 from lorapick.pod.ledger import Ledger
 from lorapick.pod.lru import AdapterCopy, Levels
 from lorapick.pod.swaps import Load
+from lorapick.pod.unified import Pages
 from lorapick.pod.values import AdapterEvicted, PodConfig, PodEvent, SwapEnded, SwapFailed, SwapStarted
 
 LOAD_FAILED = "the adapter's weights could not be loaded"
@@ -22,17 +23,37 @@ IsWaitedFor: TypeAlias = Callable[[AdapterCopy], bool]
 class Loader:
     """The memory levels and what is on its way into them."""
 
-    __slots__ = ("_config", "_draw", "_events", "_ledger", "arrived", "levels", "load", "orders", "queue", "wanted")
+    __slots__ = (
+        "_config",
+        "_draw",
+        "_events",
+        "_ledger",
+        "arrived",
+        "levels",
+        "load",
+        "orders",
+        "pages",
+        "queue",
+        "wanted",
+    )
 
     def __init__(
-        self, config: PodConfig, draw: Callable[[], float] | None, *, ledger: Ledger, events: list[PodEvent]
+        self,
+        config: PodConfig,
+        slots: int,
+        draw: Callable[[], float] | None,
+        *,
+        ledger: Ledger,
+        events: list[PodEvent],
     ) -> None:
-        """`events` is the list that the loader appends to."""
+        """`slots` adapters at most on the GPU; `events` is the list that the loader appends to."""
         self._config = config
         self._draw = draw
         self._ledger = ledger
         self._events = events
-        self.levels = Levels(config.limits.max_loras, config.limits.max_cpu_loras)
+        self.levels = Levels(slots, config.limits.max_cpu_loras)
+        self.pages: Pages | None = None
+        """None: memory is in slots."""
         self.orders: list[AdapterCopy] = []
         """Explicit loads that have not begun."""
         self.load: Load | None = None
@@ -80,11 +101,13 @@ class Loader:
         victim, demoted = self.levels.reserve(adapter)
         load = Load(adapter, tier_from, start=t, waited=waited(adapter))
         load.drain = drained
-        load.plan(self._config.swap, victim=victim, fails=self._fails())
+        load.plan(self._config.swap, victim=victim if self.pages is None else None, fails=self._fails())
         adapter.loads += 1
         self.load = load
         self._events.append(SwapStarted(t=t, adapter=adapter.name, tier_from=tier_from, waited=load.waited))
         if victim is not None:
+            if self.pages is not None:
+                self.pages.release(victim)
             self._ledger.evictions += 1
             self._events.append(AdapterEvicted(t=t, adapter=victim.name, tier=Tier.CPU))
         if demoted is not None:
@@ -102,6 +125,8 @@ class Loader:
         self._ledger.charge_load(load, t)
         if load.fails:
             self.levels.give_up()
+            if self.pages is not None:
+                self.pages.release(load.adapter)
             self._ledger.load_failures += 1
             self._events.append(SwapFailed(t=t, adapter=load.adapter.name, why=LOAD_FAILED))
         else:

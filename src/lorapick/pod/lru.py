@@ -8,6 +8,8 @@ every step; here an adapter is touched when a request of it joins or leaves the 
 those that may be evicted, since one with running requests never is.
 """
 
+from collections.abc import Iterator
+
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Bytes
 from lorapick.pod.values import AdapterSpec
@@ -20,11 +22,14 @@ class AdapterCopy:
     """
 
     __slots__ = (
+        "folded",
         "loading",
         "loads",
         "name",
         "on_gpu",
         "on_host",
+        "pages",
+        "queued",
         "salt",
         "seats",
         "spec",
@@ -39,6 +44,12 @@ class AdapterCopy:
         """Keeps the KV blocks of different adapters apart."""
         self.seats = 0
         """Requests of it in the batch."""
+        self.queued = 0
+        """Requests of it that wait."""
+        self.pages = 0
+        """Pages of a unified pool that it holds."""
+        self.folded = False
+        """Part of the base weights now, and needed to take it out of them again."""
         self.loads = 0
         """Loads begun; a request that saw this number change has waited for one."""
         self.on_gpu = False
@@ -121,10 +132,18 @@ class Levels:
         adapter.loading = False
         return adapter
 
+    def idle(self) -> Iterator[AdapterCopy]:
+        """Who may leave the GPU, least recently used first."""
+        return (copy for copy in self.gpu if not (copy.seats or copy.wanted or copy.folded))
+
+    def evict(self, adapter: AdapterCopy) -> None:
+        """Take an adapter off the GPU; it stays in host memory."""
+        del self.gpu[adapter]
+        adapter.on_gpu = False
+
     def _free_slot(self) -> AdapterCopy:
-        victim = next(copy for copy in self.gpu if copy.seats == 0 and not copy.wanted)
-        del self.gpu[victim]
-        victim.on_gpu = False
+        victim = next(self.idle())
+        self.evict(victim)
         return victim
 
     def _free_host_room(self) -> AdapterCopy:

@@ -3,32 +3,41 @@
 In: a queue of requests, orders to load adapters, and the time. Out: events, and `due`, the time of the next change.
 Not here: names and refusals (`engine`), values at arbitrary times (`views`).
 
-A pod is always in one of three phases: idle, loading (one load after another), stepping (a span of equal steps).
-At the end of a span or of an operation of loads it *schedules*: requests that are over leave, the youngest are
-preempted when KV memory ends, and waiting requests join, first come first served. The first step of a span also
-computes the prompts of those that joined: it is longer by `prefill_per_token` for each of their tokens that is not in
-the prefix cache. A request has its first token at the end of its first step, and one more after each further step.
-A span ends when a request is over, when KV memory ends, or, because something arrived, with the step that is running.
+A pod is always in one of four phases: idle, loading (one load after another), stepping (a span of equal steps),
+merging (see `folding`). At the end of a span or of an operation of loads it *schedules*: requests that are over leave,
+the youngest are preempted when KV memory ends, and waiting requests join, first come first served. The first step of a
+span also computes the prompts of those that joined: it is longer by `prefill_per_token` for each of their tokens that
+is not in the prefix cache. A request has its first token at the end of its first step, and one more after each further
+step. A span ends when a request is over, when KV memory ends, or, because something arrived, with the step that is
+running.
 
 *inline*: loads happen in the step, before the prompts, and hold up the whole batch. A waiting request whose adapter
 would be one too many beside those in the batch is passed over and later ones may join.
 *drain*: nobody new joins while the first in the queue needs an adapter that holds no slot; when the batch is empty,
-the adapters of the queue's first requests are loaded one after another, as many as there are slots.
+the adapters of the queue's first requests are loaded one after another, as many as there are slots (see `draining`).
 """
 
 from collections.abc import Callable
 from enum import Enum
-from itertools import chain
 from math import inf
 
 from lorapick.model.units import RequestId, Seconds, Tokens
-from lorapick.pod.batch import Batch, Job, Span, step_seconds
+from lorapick.pod.batch import Job, Span
+from lorapick.pod.draining import Drain
+from lorapick.pod.folding import Folding
+from lorapick.pod.kernels import batch_and_timer
 from lorapick.pod.kv import KvPool
 from lorapick.pod.ledger import Ledger
 from lorapick.pod.loader import LOAD_FAILED, Loader
 from lorapick.pod.lru import AdapterCopy
+from lorapick.pod.seating import Seating
+from lorapick.pod.unified import Pages
 from lorapick.pod.values import (
+    AdapterMerged,
+    AdapterUnmerged,
     FirstToken,
+    Memory,
+    Merging,
     PodConfig,
     PodEvent,
     RequestFailed,
@@ -44,6 +53,7 @@ class Phase(Enum):
     IDLE = "idle"
     LOADING = "loading"
     STEPPING = "stepping"
+    MERGING = "merging"
 
 
 class Machine:
@@ -51,20 +61,35 @@ class Machine:
 
     def __init__(self, config: PodConfig, now: Seconds, draw: Callable[[], float] | None) -> None:
         self.config = config
-        self.seats = config.limits.max_num_seqs
-        self.slots = config.limits.max_loras
-        self.draining_mode = config.mode is SwapMode.DRAIN
-        self.batch = Batch()
+        limits = config.limits
+        unified = config.memory is Memory.UNIFIED
+        self.slots = limits.max_cpu_loras if unified else limits.max_loras
+        """Adapters on the GPU at most."""
+        self.batch, self.timer = batch_and_timer(config)
         self.kv = KvPool(config.kv_blocks, config.block_size)
         self.ledger = Ledger()
         self.events: list[PodEvent] = []
-        self.loader = Loader(config, draw, ledger=self.ledger, events=self.events)
+        self.loader = Loader(config, self.slots, draw, ledger=self.ledger, events=self.events)
         self.levels = self.loader.levels
+        self.seating = Seating(
+            self.batch, self.kv, self.levels, seats=limits.max_num_seqs, slots=self.slots, ledger=self.ledger
+        )
+        self.queue = self.seating.queue
+        self.drain = self.seating.drain = Drain(self.loader, self.batch) if config.mode is SwapMode.DRAIN else None
+        self.folding = self.seating.folding = (
+            Folding(config.merging) if config.merging.mode is not Merging.NEVER else None
+        )
+        if unified:
+            self.seating.pages = self.loader.pages = Pages(
+                config, self.levels, kv=self.kv, batch=self.batch, ledger=self.ledger, events=self.events
+            )
+        self.scan = config.step.scan if self.drain is None else 0.0  # a drain passes over nobody
+        self.watchful = self.scan > 0 or self.folding is not None
+        """Every arrival may change the next step, whether or not it can join."""
         self.born = now
 
         self.jobs: dict[RequestId, Job] = {}
         """In flight, and not aborted."""
-        self.waiting: list[Job] = []
         self.ended: dict[RequestId, Tokens] = {}
         """Output of requests whose end is among `events`."""
 
@@ -73,56 +98,41 @@ class Machine:
         """Begin of the idle phase."""
         self.due: Seconds = inf
         self.span = Span(now, origin=now, step=1.0, count=0)
-        self.joiners: list[Job] = []
-        """Joined the batch at this scheduling; their prefill has not begun."""
         self.firsts: list[Job] = []
         """Running, their first token comes with the span's first step."""
-
-        self.scanned = 0
-        """The first so many waiting requests can not join until somebody leaves."""
-        self.blocked = False
-        """Nobody can join until somebody leaves."""
-        self.aborted: list[Job] = []
-        """Running requests that leave at the next scheduling."""
-        self.drain_since: Seconds | None = None
-        self.drain_width = 0
-        """Size of the batch when the drain began."""
 
     # ---- what happens when time has come ----
 
     def run(self, now: Seconds) -> None:
         """Do everything that is due up to `now`."""
         while self.due <= now:
-            if self.phase is Phase.LOADING:
+            if self.phase is Phase.STEPPING:
+                if self.firsts:
+                    self._give_first_tokens(self.due)
+                else:
+                    self._end_span(self.due)
+            elif self.phase is Phase.LOADING:
                 self._end_load(self.due)
-            elif self.firsts:
-                self._give_first_tokens(self.due)
             else:
-                self._end_span(self.due)
+                self._end_merge(self.due)
 
-    def wake(self, now: Seconds, *, urgent: bool = True) -> None:
-        """Something arrived: an idle pod begins at once; `urgent` ends a span with the step that is running."""
-        if self.phase is Phase.IDLE:
-            self.ledger.idle += now - self.since
-            self._schedule(now)
-        elif urgent and self.phase is Phase.STEPPING:
+    def arrive(self, job: Job, now: Seconds) -> None:
+        """Queue a request: an idle pod begins at once, a busy one when its step ends, if it can do something for it."""
+        self.jobs[job.id] = job
+        self.queue.add(job)
+        self.seating.stale = True
+        if self.phase is not Phase.STEPPING or self.watchful or self.seating.is_urgent(job):
+            self.wake(now)
+
+    def wake(self, now: Seconds) -> None:
+        """Something is to be done: an idle pod begins at once, a span ends with the step that is running."""
+        if self.phase is Phase.STEPPING:
             self.span.cut(now)
             if not self.firsts:
                 self.due = self.span.end
-
-    def is_urgent(self, job: Job) -> bool:
-        """Whether scheduling could do something for a request that just arrived before anybody leaves the batch."""
-        adapter = job.adapter
-        if self.blocked or self.draining_mode:
-            return not self.blocked  # it joins, or the drain for it begins
-        if len(self.batch.running) >= self.seats:
-            return False
-        return adapter is None or adapter.seats > 0 or self.batch.active < self.slots
-
-    def reopen(self) -> None:
-        """Somebody left: everybody who waits is to be looked at again."""
-        self.scanned = 0
-        self.blocked = False
+        elif self.phase is Phase.IDLE:
+            self.ledger.idle += now - self.since
+            self._schedule(now)
 
     def _give_first_tokens(self, t: Seconds) -> None:
         for job in self.firsts:
@@ -135,157 +145,88 @@ class Machine:
     def _end_span(self, t: Seconds) -> None:
         span, batch, ledger = self.span, self.batch, self.ledger
         ledger.prefill += span.origin - span.start
-        if self.drain_since is None:
+        if self.drain is None:
             ledger.decode += t - span.origin
         else:
-            ledger.charge_steps(t - span.origin, self.empty_share())
-        ledger.output_tokens += span.count * len(batch.running) - len(self.aborted)
+            ledger.charge_steps(t - span.origin, self.drain.empty_share)
+        ledger.output_tokens += span.count * len(batch.running) - len(self.seating.aborted)
         batch.steps += span.count
-        if batch.ends_now():
+        if batch.ends and batch.ends[0][0] <= batch.steps:
             self.kv.trim(batch.steps - 1)
-        self._drop_aborted()
-        while (job := batch.next_ended()) is not None:
-            self._leave(job)
-            del self.jobs[job.id]
-            self.ended[job.id] = job.out
-            ledger.finished += 1
-            self.events.append(
-                RequestFinished(
-                    t=t,
-                    request_id=job.id,
-                    output_tokens=job.out,
-                    cached_tokens=job.cached,
-                    waited_for_load=job.waited,
-                )
-            )
+            self.seating.drop_aborted()
+            while (job := batch.next_ended()) is not None:
+                self._finish(job, t)
         self._schedule(t)
 
-    def empty_share(self) -> float:
-        """Share of the seats taken when the drain began that are empty now; 0 outside a drain."""
-        if self.drain_since is None:
-            return 0.0
-        return max(0.0, 1.0 - len(self.batch.running) / self.drain_width)
+    def _finish(self, job: Job, t: Seconds) -> None:
+        self.seating.leave(job)
+        del self.jobs[job.id]
+        self.ended[job.id] = job.out
+        self.ledger.finished += 1
+        self.events.append(
+            RequestFinished(
+                t=t,
+                request_id=job.id,
+                output_tokens=job.out,
+                cached_tokens=job.cached,
+                waited_for_load=job.waited,
+            )
+        )
 
     # ---- scheduling ----
 
     def _schedule(self, t: Seconds) -> None:
-        self._drop_aborted()
-        preempted = self._preempt()
-        if self.loader.open_orders() and self._follow_orders(t):
+        seating = self.seating
+        if seating.aborted:
+            seating.drop_aborted()
+        preempted = not self.kv.fits(self.batch.steps) and seating.preempt(t)
+        if self.loader.orders and self._follow_orders(t):
             return
-        if preempted:
-            # What the last of them gave up, and a block more, is what it lacks: nobody joins until somebody leaves.
-            self.blocked = True
-        else:
-            self._admit()
-        if self.draining_mode and self._drain(t):
+        if self.folding is not None and self._merge(self.folding, t):
             return
-        if self.joiners and (absent := self._absent_of_joiners()):
-            self._begin_operation(absent, t)
+        if not preempted and self.queue:
+            seating.admit(t)
+        # Merging decides by who runs and who waits, and being sent back changes that.
+        seating.stale = preempted
+        if self.drain is not None and self._drain(self.drain, t):
+            return
+        if seating.joiners and (absent := seating.absent_of_joiners()):
+            self._load(absent, t)
         elif self.batch.running:
             self._begin_span(t)
         else:
-            self._rest(t)
-
-    def _rest(self, t: Seconds) -> None:
-        self.phase = Phase.IDLE
-        self.since = t
-        self.due = inf
-
-    def _leave(self, job: Job) -> None:
-        start = job.prompt - job.offset
-        self.batch.leave(job)
-        self.kv.leave(job.keys, start)
-        adapter = job.adapter
-        if adapter is not None and adapter.on_gpu:
-            self.levels.touch(adapter)
-        self.reopen()
-
-    def _drop_aborted(self) -> None:
-        if self.aborted:
-            self.kv.trim(self.batch.steps - 1)
-            for job in self.aborted:
-                self._leave(job)
-            self.aborted = []
-
-    def _preempt(self) -> bool:
-        """Send the youngest back to the queue's front until the others have memory for a step."""
-        batch, kv = self.batch, self.kv
-        preempted = False
-        while not kv.fits(batch.steps):
-            kv.trim(batch.steps)
-            job = batch.youngest()
-            self._leave(job)
-            self.waiting.insert(0, job)
-            self.ledger.preemptions += 1
-            preempted = True
-        return preempted
-
-    def _admit(self) -> None:
-        waiting, index = self.waiting, self.scanned
-        self.blocked = False
-        while index < len(waiting):
-            job = waiting[index]
-            adapter = job.adapter
-            if self.draining_mode:
-                if not job.started and (self.loader.orders or (adapter is not None and not adapter.on_gpu)):
-                    break
-            elif adapter is not None and not adapter.seats and self.batch.active >= self.slots:
-                index += 1
-                continue
-            if not self._seat(job):
-                self.blocked = True
-                break
-            del waiting[index]
-            self.joiners.append(job)
-        self.scanned = index
-
-    def _seat(self, job: Job) -> bool:
-        """Let a request join if there is a seat and memory for it."""
-        batch, kv = self.batch, self.kv
-        if len(batch.running) >= self.seats:
-            return False
-        shared, hits = kv.find(job.keys, batch.steps)
-        tokens = job.prompt + job.out
-        if not kv.has_room(tokens, shared, batch.steps):
-            return False
-        batch.join(job)
-        kv.join(job.keys, shared=shared, hits=hits, start=job.prompt - job.offset)
-        # The last token is always computed: its output is the next token.
-        job.reused = min(hits, (tokens - 1) // kv.size) * kv.size
-        if job.adapter is not None and job.adapter.on_gpu:
-            self.levels.touch(job.adapter)
-        return True
-
-    def _absent_of_joiners(self) -> list[AdapterCopy]:
-        absent: list[AdapterCopy] = []
-        for job in self.joiners:
-            adapter = job.adapter
-            if adapter is not None and not adapter.on_gpu and adapter not in absent:
-                absent.append(adapter)
-        return absent
+            self.phase = Phase.IDLE
+            self.since = t
+            self.due = inf
 
     # ---- spans ----
 
     def _begin_span(self, t: Seconds) -> None:
-        batch, config = self.batch, self.config
+        batch, span, folding, seating = self.batch, self.span, self.folding, self.seating
         tokens = 0
-        for job in self.joiners:
-            tokens += job.prompt + job.out - job.reused
-            if not job.aborted:
-                self._start(job, t)
-        self.joiners = []
+        if seating.joiners:
+            for job in seating.joiners:
+                tokens += job.prompt + job.out - job.reused
+                if not job.aborted:
+                    self._start(job, t)
+            seating.joiners = []
+        step = self.timer.seconds() if folding is None or not folding.bare else self.timer.merged_seconds()
+        if self.scan and not seating.blocked:
+            step += self.scan * seating.deferred()
         count = 1 if self._is_overdue() else self.kv.lasts(batch.steps, batch.steps_to_end())
-        step = step_seconds(config.step, requests=len(batch.running), adapters=batch.active)
-        self.span = Span(t, origin=t + tokens * config.prefill_per_token, step=step, count=count)
+        span.begin(t, origin=t + tokens * self.config.prefill_per_token, step=step, count=count)
+        if folding is not None:
+            # Who joined counts in the next decision.
+            span.count = 1 if tokens else folding.last_step(span)
         self.phase = Phase.STEPPING
-        self.due = self.span.at(1 if self.firsts else count)
+        self.due = span.at(1) if self.firsts else span.end
 
     def _is_overdue(self) -> bool:
         """Whether the next scheduling has something to do already: somebody left, or came during a load."""
-        if self.aborted or (not self.blocked and len(self.waiting) > self.scanned):
+        seating = self.seating
+        if seating.aborted or (seating.stale and self.queue and (self.watchful or not seating.blocked)):
             return True
-        return bool(self.loader.orders) and not self.draining_mode and self.batch.active < self.slots
+        return bool(self.loader.orders) and self.drain is None and self.batch.active < self.slots
 
     def _start(self, job: Job, t: Seconds) -> None:
         adapter = job.adapter
@@ -308,82 +249,86 @@ class Machine:
     # ---- loads ----
 
     def _follow_orders(self, t: Seconds) -> bool:
-        """Inline: begin the explicit loads for which a slot is free or idle. True: an operation began."""
-        if self.draining_mode:
+        """Inline: begin the explicit loads for which there is room. True: an operation began."""
+        loader, folding = self.loader, self.folding
+        if not loader.open_orders() or self.drain is not None:
             return False
-        orders = self.loader.take_orders(self.slots - self.batch.active)
+        kept = folding is not None and folding.folded is not None and not folding.folded.seats
+        orders = loader.take_orders(self.slots - self.batch.active - kept)
+        fitting = 0
+        while fitting < len(orders) and self.seating.claim_for_load(orders[fitting], t):
+            fitting += 1
+        loader.orders[:0] = orders[fitting:]
+        orders = orders[:fitting]
         if orders:
-            self._begin_operation(orders, t)
+            self._load(orders, t)
         return bool(orders)
 
-    def _drain(self, t: Seconds) -> bool:
-        """Drain: keep the queue out while its front needs a load, or one is ordered. True: an operation began."""
-        front = self.waiting[0] if self.waiting else None
-        if not self.loader.orders:
-            if front is not None and front.started:
-                return False  # preempted: part of the batch that is being finished
-            if front is None or front.adapter is None or front.adapter.on_gpu:
-                self.drain_since = None
-                return False
-        self.blocked = True
-        if self.batch.running:
-            if self.drain_since is None:
-                self.drain_since = t
-                self.drain_width = len(self.batch.running)
+    def _drain(self, drain: Drain, t: Seconds) -> bool:
+        """Keep the queue out while its front needs a load, or one is ordered. True: an operation began."""
+        if not drain.is_due(self.queue):
             return False
-        self._begin_operation(self._first_wanted(), t)
+        self.seating.blocked = True
+        if self.batch.running:
+            drain.begin(t)
+            return False
+        self._load(drain.first_wanted(self.queue, self.slots), t, drained=drain.end(t))
         return True
 
-    def _first_wanted(self) -> list[AdapterCopy]:
-        """Take the adapters of one drained operation: those ordered, then the queue's, up to the slots."""
-        slots = self.slots
-        wanted = self.loader.take_orders(slots)
-        for job in self.waiting:
-            if len(wanted) >= slots:
-                break
-            if job.adapter is not None and job.adapter not in wanted:
-                wanted.append(job.adapter)
-        return wanted
-
-    def _begin_operation(self, adapters: list[AdapterCopy], t: Seconds) -> None:
-        drained = 0.0 if self.drain_since is None else t - self.drain_since
-        self.drain_since = None
+    def _load(self, adapters: list[AdapterCopy], t: Seconds, drained: Seconds = 0.0) -> None:
         self.phase = Phase.LOADING
         self.due = self.loader.begin(adapters, t, waited=self._is_waited_for, drained=drained).end
 
     def _is_waited_for(self, adapter: AdapterCopy) -> bool:
         """Whether a request waits for an adapter."""
-        return any(job.adapter is adapter and not job.aborted for job in chain(self.joiners, self.waiting))
+        return adapter.queued > 0 or any(job.adapter is adapter and not job.aborted for job in self.seating.joiners)
 
     def _end_load(self, t: Seconds) -> None:
         load = self.loader.end_load(t)
         if load.fails:
-            self._fail_waiters(load.adapter, t)
+            for job in self.seating.drop_failed(load.adapter):
+                self._fail(job, t)
         if self.loader.queue:
             self.due = self.loader.begin_load(t, waited=self._is_waited_for).end
             return
         self.loader.end()
         # Inline loads are part of a step that has been scheduled: it goes on with whoever of its joiners is left.
-        if self.joiners:
+        if self.seating.joiners:
             self._begin_span(t)
         else:
             self._schedule(t)
 
-    def _fail_waiters(self, adapter: AdapterCopy, t: Seconds) -> None:
-        """Fail whoever waits for an adapter, joiners first."""
-        joined = [job for job in self.joiners if job.adapter is adapter]
-        self.kv.trim(self.batch.steps)
-        for job in joined:
-            self.joiners.remove(job)
-            if job.aborted:
-                self.aborted.remove(job)
-            self._leave(job)
-        queued = [job for job in self.waiting if job.adapter is adapter]
-        self.waiting = [job for job in self.waiting if job.adapter is not adapter]
-        for job in joined + queued:
-            if job.aborted:
-                continue
+    def _fail(self, job: Job, t: Seconds) -> None:
+        if not job.aborted:
             del self.jobs[job.id]
             self.ended[job.id] = job.out
             self.events.append(RequestFailed(t=t, request_id=job.id, why=LOAD_FAILED))
-        self.reopen()
+
+    # ---- merged weights ----
+
+    def _merge(self, folding: Folding, t: Seconds) -> bool:
+        """Change the weights if it is time to. True: that began, or the load that it needs."""
+        if self.loader.orders and folding.makes_way(self.batch):
+            adapter = folding.folded
+        else:
+            adapter = folding.decide(t, self.queue, self.batch, self.jobs)
+        if adapter is None:
+            return False
+        if adapter.on_gpu:
+            self.phase = Phase.MERGING
+            self.due = folding.begin(adapter, t)
+            return True
+        # The batch is empty, and the front end lets nobody in who does not fit beside his adapter.
+        fits = self.seating.claim_for_load(adapter, t)
+        assert fits, f"{adapter.name} does not fit into an empty pool"
+        self._load([adapter], t)
+        return True
+
+    def _end_merge(self, t: Seconds) -> None:
+        folding = self.folding
+        assert folding is not None
+        self.ledger.merge += t - folding.since
+        adapter = folding.end()
+        kind = AdapterMerged if adapter.folded else AdapterUnmerged
+        self.events.append(kind(t=t, adapter=adapter.name))
+        self._schedule(t)

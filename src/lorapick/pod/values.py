@@ -21,6 +21,36 @@ class SwapMode(StrEnum):
     """vLLM today: the load happens inside the step and blocks it; no drain."""
 
 
+class Memory(StrEnum):
+    """Where adapters lie on the GPU."""
+
+    SLOTS = "slots"
+    """vLLM: a fixed reservation for `max_loras` adapters beside the KV pool."""
+    UNIFIED = "unified"
+    """S-LoRA (arXiv 2311.03285): adapters and KV blocks share one pool of pages, so adapters compete with context."""
+
+
+class Kernel(StrEnum):
+    """What the LoRA part of a step costs; see `pod.kernels`."""
+
+    DISTINCT = "distinct"
+    """By the number of distinct adapters in the batch, whatever their ranks (vLLM: each slot has the largest rank)."""
+    PADDED = "padded"
+    """Also by the highest rank in the batch, to which all are padded (Punica's BGMV, CaraServe arXiv 2401.11240)."""
+    SEGMENTED = "segmented"
+    """By the sum of the ranks (Punica's SGMV, arXiv 2310.18547; S-LoRA's MBGMV): small adapters are cheap."""
+
+
+class Merging(StrEnum):
+    """Whether an adapter is folded into the weights of the base model; see `pod.folding`."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    """One adapter at a time, always folded in; for another one the weights are written again."""
+    BY_LOAD = "by_load"
+    """dLoRA (OSDI'24): folded in while one adapter has most of the work, unmerged when others wait too long."""
+
+
 class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds of one decode step: a + b·B + c·A + d·B·A with B requests and A distinct adapters in the batch.
 
@@ -31,6 +61,29 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     b: Seconds = 0.132e-3
     c: Seconds = 0.403e-3
     d: Seconds = 0.0005e-3
+    slot: Seconds = 0.0
+    """Per configured slot, used or not: kernels that walk over all of them."""
+    scan: Seconds = 0.0
+    """Per waiting request that is passed over because its adapter would be one too many: vLLM's scheduler looks at
+    each of them in every step."""
+    reference_rank: int = 16
+    """Rank at which `c` and `d` hold, for the kernels whose cost follows the rank."""
+    rank_slope: float = 0.29
+    """Kernel `padded`: growth of `c` per `reference_rank` above it. The refits have c = 0.403 ms at rank 16 and
+    0.520 ms at rank 32 (Llama-3.1-8B): 0.520 / 0.403 - 1."""
+
+
+class MergePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """When an adapter is folded into the base weights, and what it costs."""
+
+    mode: Merging = Merging.NEVER
+    seconds: Seconds = 140e9 / 3.35e12
+    """One merge or one unmerge: it touches all the weights. 140 GB (70B, FP16) at an H100's 3.35 TB/s; less with tensor
+    parallelism, more when they are written back at the same bandwidth."""
+    share: Ratio = 0.7
+    """`by_load`: merge when one adapter has at least this share of the requests that wait or run."""
+    patience: Seconds = 1.0
+    """The longest that a request of another adapter waits before the folded one has to give way."""
 
 
 class SwapCosts(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +112,13 @@ class PodConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds per uncached prompt token (8B at half of the H100's peak)."""
     block_size: Tokens = 16
     kv_blocks: int = 18_875
-    """KV blocks of `block_size` tokens (302,000 tokens on the calibrated H100)."""
+    """KV blocks of `block_size` tokens (302,000 tokens on the calibrated H100); `unified`: pages, also of adapters."""
     max_model_len: Tokens = 8192
+    memory: Memory = Memory.SLOTS
+    kernel: Kernel = Kernel.DISTINCT
+    merging: MergePolicy = MergePolicy()
+    kv_bytes_per_token: Bytes = 131_072
+    """`unified`: a page holds `block_size` times this. 32 layers × 8 KV heads × 128 × K and V × 2 bytes (8B, FP16)."""
     load_failure_share: Ratio = 0.0
     """Share of loads that fail at the end of their transfer, drawn with the `draw` the pod was given."""
 
@@ -161,6 +219,18 @@ class AdapterEvicted(PodEvent, frozen=True, kw_only=True):
     tier: Tier
 
 
+class AdapterMerged(PodEvent, frozen=True, kw_only=True):
+    """The adapter was folded into the base weights: from now on nothing else runs."""
+
+    adapter: AdapterName
+
+
+class AdapterUnmerged(PodEvent, frozen=True, kw_only=True):
+    """The base weights are their own again."""
+
+    adapter: AdapterName
+
+
 class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
     """Where a pod's time went, in seconds; adds up to the clock."""
 
@@ -175,6 +245,8 @@ class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
     initialisation: Seconds = 0.0
     warm_up: Seconds = 0.0
     idle: Seconds = 0.0
+    merge: Seconds = 0.0
+    """Folding adapters into the base weights and out of them."""
 
 
 class PodStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,3 +277,5 @@ class PodStats(msgspec.Struct, frozen=True, kw_only=True):
     hits: int
     misses: int
     time: TimeSpent
+    merged: AdapterName | None = None
+    """The adapter that is folded into the base weights."""

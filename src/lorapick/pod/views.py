@@ -18,8 +18,8 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
     batch, levels, ledger = machine.batch, machine.levels, machine.ledger
     return PodStats(
         running=len(batch.running),
-        waiting=len(machine.waiting),
-        deferred=_deferred(machine),
+        waiting=len(machine.queue),
+        deferred=machine.seating.deferred(),
         kv_usage=_kv_usage(machine, now),
         on_gpu=tuple(adapter.name for adapter in levels.gpu),
         on_cpu=tuple(adapter.name for adapter in levels.host),
@@ -38,7 +38,13 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
         hits=ledger.hits,
         misses=ledger.misses,
         time=_time(machine, now),
+        merged=_merged(machine),
     )
+
+
+def _merged(machine: Machine) -> AdapterName | None:
+    folding = machine.folding
+    return None if folding is None or folding.folded is None else folding.folded.name
 
 
 class Glance(NamedTuple):
@@ -63,8 +69,8 @@ def glance_of(machine: Machine, now: Seconds) -> Glance:
         idle += now - machine.since
     return Glance(
         len(machine.batch.running),
-        len(machine.waiting),
-        _deferred(machine) if machine.waiting else 0,
+        len(machine.queue),
+        machine.seating.deferred(),
         _kv_usage(machine, now),
         ledger.loads,
         ledger.preemptions,
@@ -87,20 +93,21 @@ def steps_done(machine: Machine, now: Seconds) -> int:
     return machine.span.done(now) if machine.phase is Phase.STEPPING else 0
 
 
-def _deferred(machine: Machine) -> int:
-    if machine.batch.active < machine.config.limits.max_loras:
-        return 0
-    return sum(job.adapter is not None and not job.adapter.seats for job in machine.waiting)
-
-
 def _kv_usage(machine: Machine, now: Seconds) -> Ratio:
-    return machine.kv.used(machine.batch.steps + steps_done(machine, now)) / machine.kv.blocks
+    blocks = machine.kv.used(machine.batch.steps + steps_done(machine, now))
+    if machine.loader.pages is not None:
+        # Idle adapters are like cached blocks: in memory, and not in use.
+        idle = sum(copy.pages for copy in machine.levels.idle())
+        blocks += machine.config.kv_blocks - machine.kv.blocks - idle
+    return blocks / machine.config.kv_blocks
 
 
 def _time(machine: Machine, now: Seconds) -> TimeSpent:
     ledger = machine.ledger.copy_time()
     if machine.phase is Phase.IDLE:
         ledger.idle += now - machine.since
+    elif machine.folding is not None and machine.phase is Phase.MERGING:
+        ledger.merge += now - machine.folding.since
     elif machine.loader.load is not None:
         ledger.charge_load(machine.loader.load, now)
     else:
@@ -111,7 +118,7 @@ def _time(machine: Machine, now: Seconds) -> TimeSpent:
 def _charge_span(machine: Machine, ledger: Ledger, now: Seconds) -> None:
     span = machine.span
     ledger.prefill += min(now, span.origin) - span.start
-    ledger.charge_steps(max(0.0, now - span.origin), machine.empty_share())
+    ledger.charge_steps(max(0.0, now - span.origin), machine.drain.empty_share if machine.drain is not None else 0.0)
 
 
 def check(machine: Machine, now: Seconds) -> None:
@@ -130,7 +137,11 @@ def _check_levels(machine: Machine) -> None:
     levels, limits = machine.levels, machine.config.limits
     gpu, host = list(levels.gpu), list(levels.host)
     slots = len(gpu) + (levels.loading is not None)
-    assert slots <= limits.max_loras, f"{slots} slots taken of {limits.max_loras}: {[copy.name for copy in gpu]}"
+    if machine.loader.pages is not None:
+        pages = sum(copy.pages for copy in [*gpu, *_loading(machine)])
+        left = machine.config.kv_blocks - machine.kv.blocks
+        assert pages == left, f"adapters hold {pages} pages, {left} are missing from the KV pool"
+    assert slots <= machine.slots, f"{slots} slots taken of {machine.slots}: {[copy.name for copy in gpu]}"
     assert len(host) <= limits.max_cpu_loras, f"{len(host)} adapters in host memory of {limits.max_cpu_loras}"
     for copy in gpu:
         assert copy in levels.host, f"{copy.name} holds a slot and is not in host memory"
@@ -145,8 +156,8 @@ def _check_batch(machine: Machine) -> None:
     running = list(batch.running)
     assert len(running) <= limits.max_num_seqs, f"{len(running)} requests run, {limits.max_num_seqs} may"
     adapters = {id(job.adapter): job.adapter for job in running if job.adapter is not None}
-    assert len(adapters) == batch.active <= limits.max_loras, f"{len(adapters)} adapters run, {limits.max_loras} may"
-    coming = [job.adapter for job in machine.joiners]
+    assert len(adapters) == batch.active <= machine.slots, f"{len(adapters)} adapters run, {machine.slots} may"
+    coming = [job.adapter for job in machine.seating.joiners]
     for adapter in adapters.values():
         seats = sum(job.adapter is adapter for job in running)
         assert adapter.seats == seats, f"{adapter.name} counts {adapter.seats} running requests of {seats}"
@@ -171,7 +182,15 @@ def _check_memory(machine: Machine, now: Seconds) -> None:
 
 
 def _check_queue(machine: Machine) -> None:
-    present = {job.id for job in [*machine.batch.running, *machine.waiting] if not job.aborted}
+    queue = machine.queue
+    assert len(queue) == len([*queue]), f"{len(queue)} requests counted in the queue, {len([*queue])} there"
+    places = [job.place for job in queue]
+    assert places == sorted(places), f"the queue is out of order: {places}"
+    for copy in dict.fromkeys(job.adapter for job in queue):
+        count = sum(job.adapter is copy for job in queue)
+        queued = queue.base if copy is None else copy.queued
+        assert queued == count, f"{queued} requests counted that wait for {copy and copy.name}, {count} do"
+    present = {job.id for job in [*machine.batch.running, *queue] if not job.aborted}
     assert present == machine.jobs.keys(), f"in flight {sorted(machine.jobs)}, in the pod {sorted(present)}"
-    busy = bool(machine.batch.running or machine.waiting or machine.loader.orders)
+    busy = bool(machine.batch.running or queue or machine.loader.orders)
     assert not busy or machine.due < inf, "there is work and nothing will ever happen"

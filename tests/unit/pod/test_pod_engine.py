@@ -1,14 +1,12 @@
 """The pod's front end: names, refusals, explicit loads, restart, what can be asked at any time."""
 
-import msgspec
 import pytest
 from pod_helpers import MB, MS, ask, config, pod, rest, serve, told, warm
 
-from lorapick.model.pods import PodLimits
 from lorapick.model.tiers import Tier
 from lorapick.pod import errors
 from lorapick.pod.engine import PodEngine
-from lorapick.pod.values import AdapterSpec, PodConfig, RequestFinished, StepCosts, SwapCosts, SwapEnded, SwapMode
+from lorapick.pod.values import AdapterSpec, RequestFinished, SwapEnded, SwapMode
 
 
 def started(events):
@@ -60,24 +58,6 @@ def test_time_does_not_go_back():
     engine.advance(2.0)
     with pytest.raises(errors.ClockWentBack, match=r"1.5 is before 2.0"):
         engine.advance(1.5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"limits": PodLimits(max_loras=0)}, "max_loras is 0"),
-        ({"limits": PodLimits(max_loras=8, max_cpu_loras=4)}, "max_cpu_loras is 4 and max_loras 8"),
-        ({"kv_blocks": 0}, "kv_blocks is 0"),
-        ({"step": StepCosts(a=0, b=0)}, "a step must take time"),
-        ({"prefill_per_token": -1.0}, "must not be negative"),
-        ({"swap": SwapCosts(disk_bandwidth=0)}, "bandwidths"),
-        ({"load_failure_share": 2.0}, "must be in"),
-        ({"load_failure_share": 0.5}, "hand in `draw`"),
-    ],
-)
-def test_a_configuration_that_describes_no_pod_is_refused(changes, words):
-    with pytest.raises(errors.BadPodConfig, match=words):
-        PodEngine(msgspec.structs.replace(PodConfig(), **changes), now=0.0)
 
 
 # ---- explicit loads ----

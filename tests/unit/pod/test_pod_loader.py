@@ -13,7 +13,9 @@ from lorapick.pod.values import AdapterEvicted, AdapterSpec, SwapEnded, SwapFail
 def loader(*, share=0.0, draws=(), slots=2):
     events, ledger = [], Ledger()
     remaining = iter(draws)
-    made = Loader(config(slots=slots, load_failure_share=share), lambda: next(remaining), ledger=ledger, events=events)
+    made = Loader(
+        config(slots=slots, load_failure_share=share), slots, lambda: next(remaining), ledger=ledger, events=events
+    )
     return made, ledger, events
 
 
