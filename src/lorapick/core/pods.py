@@ -134,6 +134,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if report.gpu_blocks:
         state.prefixes.bound(row, report.gpu_blocks)
     ended = state.residency.reported(row, report, since=since, now=now)
+    for name in state.residency.forget():
+        state.adapters.pop(name, None)
     gate(state, row)
     state.refresh(row)
     effects += [load_note(state, over, cause=event.id) for over in ended]

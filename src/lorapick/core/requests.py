@@ -8,7 +8,7 @@ Not here: the decision (see `core.deciding`), what pods report (see `core.pods`)
 from lorapick.core.columns import CODE
 from lorapick.core.deciding import assign, decide, reject_unknown
 from lorapick.core.naming import Unknown, resolve
-from lorapick.core.residency.table import EndedLoad
+from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Effect, Note
 from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted

@@ -10,6 +10,7 @@ promise to the thread that forked.
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -27,6 +28,8 @@ LOG_LIMIT: Final[Bytes] = 8 * 1024 * 1024
 """Size at which a log moves to `NAME.1`, replacing the one before."""
 
 _LOOK_AT_LOG_EVERY: Final[Seconds] = 5.0
+_log = logging.getLogger(__name__)
+
 _SETTLED_AFTER: Final[Seconds] = 10.0
 """Seconds of life after which a restart counts as a first one."""
 
@@ -166,7 +169,22 @@ class Child:
             if self._stopping.is_set():
                 return
             wait = min(wait * 2, self.spec.restart_at_most)
-            process = await self._spawn()
+            started = await self._spawn_in_time(wait)
+            if started is None:
+                return
+            process = started
+
+    async def _spawn_in_time(self, wait: Seconds) -> asyncio.subprocess.Process | None:
+        """Start the next process; when that fails (a directory gone, a disk full) try again. None: we are to stop."""
+        while not self._stopping.is_set():
+            try:
+                self.spec.log.parent.mkdir(parents=True, exist_ok=True)
+                return await self._spawn()
+            except OSError as error:
+                _log.error("%s cannot be started: %s; trying again in %.1f s", self.spec.name, error, wait)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), wait)
+        return None
 
     async def _wait(self, process: asyncio.subprocess.Process) -> int:
         """Return the exit code; on the way keep the log within its bound."""
@@ -179,7 +197,10 @@ class Child:
     def _report(self, pid: int, code: int, lived: Seconds) -> None:
         if self._on_exit is not None:
             wanted = self._stopping.is_set()
-            self._on_exit(ChildExit(name=self.spec.name, pid=pid, code=code, wanted=wanted, lived=lived))
+            try:
+                self._on_exit(ChildExit(name=self.spec.name, pid=pid, code=code, wanted=wanted, lived=lived))
+            except Exception:  # noqa: BLE001 - whoever listens (a closed terminal, say) must not end the supervision
+                _log.exception("%s ended with code %d, and nobody could be told", self.spec.name, code)
 
 
 async def becomes_true(check: Callable[[], Awaitable[bool]], *, within: Seconds, every: Seconds = 0.05) -> bool:
@@ -199,8 +220,14 @@ def bound_log(path: Path, *, limit: Bytes) -> None:
 
     The process appends, so after the cut it goes on at the start. A line written between copy and cut is lost.
     """
-    with contextlib.suppress(FileNotFoundError):
+    try:
         if path.stat().st_size <= limit:
             return
         shutil.copyfile(path, path.with_name(path.name + ".1"))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        # No room for the copy: what the log said is worth less than the disk it fills.
+        _log.error("%s cannot be kept (%s): it is cut", path, error)
+    with contextlib.suppress(OSError):
         os.truncate(path, 0)

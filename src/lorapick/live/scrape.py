@@ -252,17 +252,16 @@ class _PodWatcher:
         scraper, name = self._scraper, self._pod.name
         try:
             sent, report = await self._ask()
+            every = scraper.stretched
+            scraper.submit(lambda t, i: PodReported(t=t, id=i, pod=name, report=report, since=sent, every=every))
         except PageError as error:
             self._silent(error.why, str(error))
         except ExpositionError as error:
             self._silent(SilentWhy.GARBAGE, str(error))
         except Exception as error:
-            # Whatever a page does to a parser, the other pods are watched on.
+            # Whatever a page does to a parser or to the core, the other pods are watched on.
             log.exception("pod %s: its metrics broke the parser", name)
             self._silent(SilentWhy.GARBAGE, f"{type(error).__name__}: {error}")
-        else:
-            every = scraper.stretched
-            scraper.submit(lambda t, i: PodReported(t=t, id=i, pod=name, report=report, since=sent, every=every))
 
     async def aclose(self) -> None:
         """Drop the connection."""

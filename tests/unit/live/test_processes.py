@@ -1,5 +1,6 @@
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -161,3 +162,24 @@ def test_a_log_that_grew_is_moved_and_written_on(tmp_path):
     assert log.read_text() == "next"
     assert (tmp_path / "child.log.1").read_text() == "x" * 100
     bound_log(tmp_path / "absent.log", limit=1)
+
+
+async def test_supervision_outlives_a_missing_directory_a_deaf_listener_and_a_log_that_cannot_be_kept(tmp_path):
+    def deaf(_):
+        raise BrokenPipeError
+
+    log = tmp_path / "logs" / "child.log"
+    child = Child(spec(tmp_path, SLEEP, log=log, log_limit=1), on_exit=deaf)
+    first = await child.start()
+    await said(child, "here")
+    log.with_name("child.log.1").mkdir()
+    bound_log(log, limit=1)
+    assert log.stat().st_size == 0
+    shutil.rmtree(log.parent)
+    child.kill()
+
+    async def again():
+        return child.pid not in (None, first)
+
+    assert await becomes_true(again, within=10.0)
+    await child.stop()

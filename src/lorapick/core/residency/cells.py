@@ -3,7 +3,10 @@
 In: nothing; the table writes these. Out: plain state. Not here: rules (see `core.residency.table`).
 """
 
+from typing import NamedTuple
+
 from lorapick.core.residency.shadow import Shadow
+from lorapick.model.picks import Belief
 from lorapick.model.pods import Pod
 from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
@@ -31,9 +34,38 @@ class Cell:
         self.came_from = Tier.DISK
         """While loading: the tier it comes from."""
 
+    @property
+    def needed(self) -> bool:
+        """Whether it says more than that an adapter lies on disk unused."""
+        return bool(self.in_flight) or self.active or self.pinned or self.tier is Tier.LOADING
+
+    def belief(self, pod: PodName, adapter: AdapterName, *, tier: Tier) -> Belief:
+        """This belief for people; `tier` tells serving from idle."""
+        return Belief(
+            pod=pod,
+            adapter=adapter,
+            tier=tier,
+            since=self.since,
+            source=self.source,
+            in_flight=self.in_flight,
+            pinned=self.pinned,
+            last_evidence=self.evidence,
+        )
+
     def changed_after(self, since: Seconds) -> bool:
         """Whether a report asked for at `since` is older than this belief; a load begun at that instant is."""
         return self.since > since or (self.since == since and self.tier is Tier.LOADING)
+
+
+class EndedLoad(NamedTuple):
+    """A load that has ended, however we know."""
+
+    row: int
+    name: AdapterName
+    tier: Tier
+    """Where the adapter came from."""
+    seconds: Seconds | None = None
+    """How long it took; None: nobody saw its end."""
 
 
 class PodResidency:

@@ -14,10 +14,9 @@ time, whichever is first. Not here: who should be where (see `core.placement`), 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
-from lorapick.core.residency.cells import Cell, PodResidency
+from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
 from lorapick.core.residency.registry import Registry
 from lorapick.model.picks import Belief
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
@@ -26,17 +25,6 @@ from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 _SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOURCES)}
-
-
-class EndedLoad(NamedTuple):
-    """A load that has ended, however we know."""
-
-    row: int
-    name: AdapterName
-    tier: Tier
-    """Where the adapter came from."""
-    seconds: Seconds | None = None
-    """How long it took; None: nobody saw its end."""
 
 
 class Residency:
@@ -50,6 +38,8 @@ class Residency:
         self._loading: dict[AdapterName, dict[int, Cell]] = {}
         """Loads under way, by adapter and row; no adapter without one."""
         self._next_due = float("inf")
+        self._to_sweep = False
+        """Whether some pod's list of names has changed since names were last forgotten."""
 
     # -- pods and names
 
@@ -170,14 +160,35 @@ class Residency:
         home = self._pods[row]
         ended: list[EndedLoad] = []
         if report.registered is not None:
-            for name in self.registry.learn(row, report.registered):
+            news = self.registry.learn(row, report.registered)
+            for name in news:
                 self._write(home, name)
+            self._to_sweep = self._to_sweep or bool(news)
         if report.loaded is not None:
             ended = self._believe(home, report.loaded, since=since, now=now)
         if report.in_flight_adapters is not None:
             ended += self._activity(home, report, since=since, now=now)
         self._settle(home)
         return ended
+
+    def forget(self) -> list[AdapterName]:
+        """Drop names that nobody gives any more and no pod holds; return them. Done after a pod changed its list.
+
+        Tenants come and go: without this every scrape would walk over all that ever were.
+        """
+        if not self._to_sweep:
+            return []
+        self._to_sweep = False
+        names = [name for name in self._columns.adapters if not self.registry.known(name) and not self._in_use(name)]
+        for name in names:
+            del self._columns.adapters[name]
+            for home in self._pods.values():
+                home.cells.pop(name, None)
+        return names
+
+    def _in_use(self, name: AdapterName) -> bool:
+        found = ((home, home.cells[name]) for home in self._pods.values() if name in home.cells)
+        return any(cell.needed or name in home.shadow.cpu for home, cell in found)
 
     def commanded(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
         """A load that somebody asked for begins; return whether none was under way and none was needed."""
@@ -245,17 +256,8 @@ class Residency:
         """Every cell, by pod row and then adapter name."""
         for home in self._pods.values():
             for name in sorted(home.cells):
-                cell = home.cells[name]
-                yield Belief(
-                    pod=home.name,
-                    adapter=name,
-                    tier=Tier(self._columns.adapter_row(name)[home.row] & TIER_BITS),
-                    since=cell.since,
-                    source=cell.source,
-                    in_flight=cell.in_flight,
-                    pinned=cell.pinned,
-                    last_evidence=cell.evidence,
-                )
+                tier = Tier(self._columns.adapter_row(name)[home.row] & TIER_BITS)
+                yield home.cells[name].belief(home.name, name, tier=tier)
 
     def home(self, row: int) -> PodResidency:
         """Cells and shadow of one pod, for views and invariants."""
