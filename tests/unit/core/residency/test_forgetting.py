@@ -11,6 +11,7 @@ def test_tenants_that_left_are_forgotten_once_no_pod_holds_them():
         for name in names:
             book.arrive(name, id=name)
             book.end(name)
+        book.wait(1.0)
     book.report("a", registered=("last",))
     state = book.fleet.state
     held = {*state.residency.home(0).shadow.cpu}
