@@ -70,3 +70,27 @@ def blocks() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("text", "problem"), blocks())
 def test_one_mistake_gives_one_message(text: str, problem: str) -> None:
     assert problems(text) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("[0:0:0:0:0:0:0:1]:8000", "[::1]:8000"),
+        ("[FD00::0007]:08000", "[fd00::7]:8000"),
+        ("[::ffff:10.0.0.1]:8000", "[::ffff:10.0.0.1]:8000"),
+        ("10.0.0.1:00080", "10.0.0.1:80"),
+    ],
+)
+def test_addresses_have_one_spelling(written: str, meant: str) -> None:
+    (pod,) = parse_pods(f'[{{name: a, address: "{written}"}}]', file="p.yaml", settings=SETTINGS)
+    assert pod.address == meant
+
+
+def test_an_address_stands_twice_in_whatever_spelling() -> None:
+    text = '[{name: a, address: "[::1]:80"}, {name: b, address: "[0::1]:080"}, {name: c, address: "x:1"}]'
+    with pytest.raises(ConfigError) as caught:
+        parse_pods(text, file="p.yaml", settings=SETTINGS)
+    assert [problem.message for problem in caught.value.problems] == [
+        "this address stands twice; the first is in line 1",
+        'must be an IP address with a port; "x" is no IP address',
+    ]

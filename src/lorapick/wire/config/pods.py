@@ -12,7 +12,7 @@ import msgspec
 
 from lorapick.model.pods import Engine, Pod, PodLimits, Role
 from lorapick.model.settings import DiscoverySettings
-from lorapick.wire.config.document import At
+from lorapick.wire.config.document import At, Refused, Report
 from lorapick.wire.config.readers import (
     Reader,
     choice,
@@ -68,7 +68,7 @@ defaults: Reader[PodDefaults] = record(
 
 
 def address(at: At) -> str:
-    """`ip:port` of a pod."""
+    """`ip:port` of a pod, in the one spelling that Envoy has for it: it looks picks up by their text."""
     value = text(at)
     host, separator, port = value.rpartition(":")
     if not separator or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65_536:
@@ -83,7 +83,13 @@ def address(at: At) -> str:
         )
     if bracketed != (found.version == 6):
         at.refuse("must have an IPv6 address in brackets, and no other", hint='for example "[fd00::7]:8000"')
-    return value
+    host = f"[{_spelling(found)}]" if found.version == 6 else str(found)
+    return f"{host}:{int(port)}"
+
+
+def _spelling(found: ipaddress.IPv6Address) -> str:
+    """As the system writes it (RFC 5952): IPv4 inside IPv6 keeps its dots."""
+    return found.compressed if found.ipv4_mapped is None else f"::ffff:{found.ipv4_mapped}"
 
 
 def http_url(at: At) -> str:
@@ -131,10 +137,20 @@ def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
     all_pods = list_of(one, unique="name")
 
     def read(at: At) -> tuple[Pod, ...]:
-        no_duplicates((place for item in at.items() if (place := item.find("address"))), what="address")
+        places = (place for item in at.items() if (place := item.find("address")))
+        no_duplicates(places, what="address", same=_one_spelling)
         return all_pods(at)
 
     return read
+
+
+def _one_spelling(place: At) -> str:
+    """What an address is compared by; one that is wrong by its text, since its own reader complains."""
+    aside = At(place.node, place.field, Report(""))
+    try:
+        return address(aside)
+    except Refused:
+        return str(place.node.value)
 
 
 _WAYS = ("file", "pods")

@@ -172,13 +172,17 @@ def gather(places: Iterable[At], read: Reader[T]) -> list[T]:
     return values
 
 
-def no_duplicates(places: Iterable[At], *, what: str) -> None:
-    """Note every value that stood before."""
+def _as_written(place: At) -> Hashable:
+    return str(place.node.value)
+
+
+def no_duplicates(places: Iterable[At], *, what: str, same: Callable[[At], Hashable] = _as_written) -> None:
+    """Note every value that stood before; `same` gives what two of them are compared by."""
     first: dict[Hashable, At] = {}
     for place in places:
         if not place.is_scalar:
             continue
-        before = first.setdefault(str(place.node.value), place)
+        before = first.setdefault(same(place), place)
         if before is not place:
             where = f"line {before.node.start_mark.line + 1}"
             place.note(f"this {what or 'value'} stands twice; the first is in {where}")
