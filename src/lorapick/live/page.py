@@ -9,6 +9,7 @@ says it is.
 """
 
 import asyncio
+import errno
 from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
@@ -20,6 +21,10 @@ from lorapick.model.units import Bytes, Seconds
 MAX_BODY: Bytes = 8 * 1024 * 1024
 _MAX_HEADERS: Bytes = 64 * 1024
 _OK = 200
+
+
+_NOBODY = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
+"""What a system says when nobody listens at an address."""
 
 
 class PageError(Exception):
@@ -74,7 +79,7 @@ class PageClient:
         except TimeoutError:
             raise PageError(SilentWhy.TIMEOUT, f"no answer to {path} within {self._timeout:g} s") from None
         except OSError as error:
-            raise PageError(SilentWhy.REFUSED, error.strerror or str(error) or type(error).__name__) from None
+            raise PageError(_why(error), error.strerror or str(error) or type(error).__name__) from None
         finally:
             # Half of an answer, or one that ends with its connection: the next request needs a new one.
             if self._connection is not None and not self._connection.reusable:
@@ -98,6 +103,11 @@ class PageClient:
         _, fresh = await loop.create_connection(lambda: _Connection(self._limit, self._meter), self._host, self._port)
         self._connection = fresh
         return await fresh.ask(request)
+
+
+def _why(error: OSError) -> SilentWhy:
+    """A pod whose metrics break the connection listens, and may serve: only a connection refused is REFUSED."""
+    return SilentWhy.REFUSED if error.errno in _NOBODY else SilentWhy.GARBAGE
 
 
 class _StaleError(ConnectionResetError):

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -150,9 +152,9 @@ async def test_a_body_that_ends_with_its_connection() -> None:
         (ok(b"x" * 1001), SilentWhy.GARBAGE, "the body has more than 1000 bytes"),
         (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 70_000, SilentWhy.GARBAGE, "more than 65536 bytes of headers"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", SilentWhy.GARBAGE, "not an HTTP answer: Expected HTTP/, RTSP/ or ICE/"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", SilentWhy.REFUSED,
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", SilentWhy.GARBAGE,
          "the connection closed in the middle of the answer"),
-        (b"", SilentWhy.REFUSED, "the connection closed before an answer"),
+        (b"", SilentWhy.GARBAGE, "the connection closed before an answer"),
     ],
 )  # fmt: skip
 async def test_failures_have_a_kind_and_a_detail(answer: bytes, why: SilentWhy, detail: str) -> None:
@@ -165,6 +167,17 @@ async def test_nobody_listens() -> None:
     with pytest.raises(PageError) as caught:
         await PageClient(address, timeout=2.0).get("/")
     assert caught.value.why is SilentWhy.REFUSED
+
+
+async def test_a_connection_that_is_reset_is_no_refusal() -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+
+    why, detail = await refusal(reset)
+    assert (why, bool(detail)) == (SilentWhy.GARBAGE, True)
 
 
 async def test_a_pod_that_hangs_or_drips_runs_out_of_time() -> None:
