@@ -19,3 +19,9 @@ def test_a_base_model_without_the_key_parent() -> None:
 def test_anything_else_is_refused(body: bytes) -> None:
     with pytest.raises(ModelsListError, match="not a list of models: "):
         parse(body)
+
+
+def test_a_list_that_would_take_the_pickers_time_is_refused() -> None:
+    cards = ",".join(f'{{"id":"a{at}","parent":"base"}}' for at in range(20_000))
+    with pytest.raises(ModelsListError, match="a list of 20000 models; the limit is 16384 for one pod"):
+        parse(f'{{"data":[{cards}]}}'.encode())

@@ -20,6 +20,10 @@ EMULATOR_PRESSURE = "lorapick_pod_memory_pressure"
 _EMULATOR = b"lorapick_pod_"
 _EMULATOR_TAIL = 4 * 1024
 """Emulated pods print their own families last, within this many bytes; real pages are not searched in full for them."""
+MOST_NAMES = 4096
+"""Adapters that one page may name as in flight or as loaded; the picker answers nobody while it takes them over."""
+_MOST_LABELLED = 4096
+"""Series of one family whose labels are read; each costs some 5 µs."""
 NO_FILTER: Mapping[str, str] = MappingProxyType({})
 _ROUNDING = 0.05
 """Shares may exceed 1 by this much (blocks counted while they move) and are then 1."""
@@ -55,6 +59,17 @@ class Readings:
         """Samples of the first of these families that has any (an engine's newer name first)."""
         return next((found for family in families if (found := self._found.get(family))), [])
 
+    def labelled(self, *families: str) -> list[Sample]:
+        """`samples`, when their labels are wanted too.
+
+        Raises:
+            ExpositionError: there are so many that reading their labels would take the picker's time.
+        """
+        found = self.samples(*families)
+        if len(found) > _MOST_LABELLED:
+            raise ExpositionError(f"{families[0]} has {len(found)} series; the limit is {_MOST_LABELLED}")
+        return found
+
     def need(self, families: Sequence[str], *, engine: str) -> None:
         """Refuse a page that has none of the families without which it is no page of this engine.
 
@@ -89,7 +104,7 @@ class Readings:
 
     def _values(self, families: Sequence[str], where: Mapping[str, str], *, most: float, rule: str) -> list[float]:
         """Values of the first family that has samples; none when one of them cannot be true."""
-        samples = self.samples(*families)
+        samples = self.labelled(*families) if where else self.samples(*families)
         values = [sample.value for sample in samples if not where or _matches(sample.labels(), where)]
         for value in values:
             if not (0 <= value <= most and value < math.inf):
@@ -99,7 +114,7 @@ class Readings:
 
     def label_number(self, family: str, label: str, *, total: bool) -> int | None:
         """A whole number that stands in a label; over series the sum or the largest. `None` and the like: unknown."""
-        texts = [sample.labels().get(label, "") for sample in self.samples(family)]
+        texts = [sample.labels().get(label, "") for sample in self.labelled(family)]
         numbers = [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
         if not numbers:
             return None

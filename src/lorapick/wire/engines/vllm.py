@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from lorapick.model.pods import GpuSource, LoadedAdapter, PodReport
 from lorapick.model.units import AdapterName
-from lorapick.wire.engines.readings import PROCESS_START, Readings
-from lorapick.wire.exposition import Sample
+from lorapick.wire.engines.readings import MOST_NAMES, PROCESS_START, Readings
+from lorapick.wire.exposition import ExpositionError, Sample
 
 _RUNNING = "vllm:num_requests_running"
 _WAITING = "vllm:num_requests_waiting"
@@ -74,7 +74,10 @@ def parse(page: bytes) -> PodReport:
 def _newest(samples: Sequence[Sample]) -> list[Sample]:
     """The current series: the one with the largest value; several engines may write in the same instant."""
     latest = max((sample.value for sample in samples), default=None)
-    return [sample for sample in samples if sample.value == latest]
+    newest = [sample for sample in samples if sample.value == latest]
+    if len(newest) > MOST_NAMES:
+        raise ExpositionError(f"{len(newest)} series of {_IN_FLIGHT} are current; the limit is {MOST_NAMES}")
+    return newest
 
 
 def _names(newest: Sequence[Sample], *under: str) -> tuple[AdapterName, ...] | None:
@@ -86,9 +89,21 @@ def _names(newest: Sequence[Sample], *under: str) -> tuple[AdapterName, ...] | N
         labels = sample.labels()
         for label in under:
             # Some emulators put a space after the comma.
-            names.update(dict.fromkeys(name.strip() for name in labels.get(label, "").split(",")))
+            names.update(dict.fromkeys(name.strip() for name in _split(labels.get(label, ""), label)))
+            _check_count(len(names), label)
     names.pop("", None)
     return tuple(names)
+
+
+def _split(text: str, label: str) -> list[str]:
+    names = text.split(",", MOST_NAMES + 1)
+    _check_count(len(names), label)
+    return names
+
+
+def _check_count(names: int, label: str) -> None:
+    if names > MOST_NAMES + 1:  # an empty name among them is none
+        raise ExpositionError(f"{label} of {_IN_FLIGHT} names more adapters than {MOST_NAMES}; that is the limit")
 
 
 def _slots(read: Readings, newest: Sequence[Sample]) -> int | None:
@@ -98,7 +113,8 @@ def _slots(read: Readings, newest: Sequence[Sample]) -> int | None:
         if (slots := read.count(_SLOTS)) is not None:
             return slots
     limits = [sample.labels().get("max_lora", "") for sample in newest]
-    return max((int(limit) for limit in limits if limit.isascii() and limit.isdigit() and len(limit) <= _MOST_DIGITS), default=None)
+    usable = [int(limit) for limit in limits if limit.isascii() and limit.isdigit() and len(limit) <= _MOST_DIGITS]
+    return max(usable, default=None)
 
 
 def _loaded(read: Readings) -> tuple[LoadedAdapter, ...] | None:
@@ -106,7 +122,7 @@ def _loaded(read: Readings) -> tuple[LoadedAdapter, ...] | None:
     if not read.declared(_LOADED):
         return None
     loaded: dict[AdapterName, LoadedAdapter] = {}
-    for sample in read.samples(_LOADED):
+    for sample in read.labelled(_LOADED):
         labels = sample.labels()
         name = labels.get("adapter_name", "")
         if sample.value <= 0 or not name:

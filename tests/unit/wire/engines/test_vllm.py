@@ -174,3 +174,28 @@ def test_a_damaged_page_gives_a_report_or_the_typed_error(start: int, length: in
             assert isinstance(dialect.parse(damaged), PodReport), engine
         except ExpositionError:
             continue
+
+
+MANY = ",".join(f"n{at}" for at in range(100_000))
+IN_FLIGHT = 'vllm:lora_requests_info{{max_lora="4",running_lora_adapters="{}",waiting_lora_adapters="{}"}} 7'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [IN_FLIGHT.format(MANY, "")],
+        [IN_FLIGHT.format("a", MANY)],
+        [IN_FLIGHT.format(",".join(f"n{at}" for at in range(part, part + 3000)), "") for part in (0, 3000)],
+        [IN_FLIGHT.format(f"n{at}", "") for at in range(5000)],
+        [f'vllm:lora_adapter_loaded{{adapter_name="n{at}",level="gpu"}} 1' for at in range(5000)],
+        [f'vllm:num_requests_waiting_by_reason{{reason="{at}"}} 1' for at in range(5000)],
+    ],
+)
+def test_a_page_of_very_many_names_is_refused_before_it_takes_the_pickers_time(lines: list[str]) -> None:
+    with pytest.raises(ExpositionError, match="limit"):
+        read(*lines)
+
+
+def test_as_many_names_as_are_allowed() -> None:
+    names = [f"n{at}" for at in range(4096)]
+    assert read(IN_FLIGHT.format(",".join(names), "")).in_flight_adapters == tuple(names)
