@@ -118,9 +118,13 @@ class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stu
         await _Stream(self, context).run()
 
 
+_MOST_IN_A_MESSAGE = 2**31 - 1
+"""gRPC keeps the limit in a signed 32-bit number."""
+
+
 def _message_limits(max_body: int) -> list[tuple[str, int]]:
     # Room above the limit, so that a body somewhat too large gets our 413 and not a broken stream.
-    limit = 2 * max_body + 1024 * 1024
+    limit = min(2 * max_body + 1024 * 1024, _MOST_IN_A_MESSAGE)
     return [("grpc.max_receive_message_length", limit), ("grpc.max_send_message_length", limit)]
 
 

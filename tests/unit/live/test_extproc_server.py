@@ -151,6 +151,15 @@ async def test_a_body_over_the_limit_is_refused_while_it_comes(tmp_path: Path) -
         assert server.counts.refused == {"body_too_large": 1}
 
 
+async def test_the_largest_body_that_may_be_configured(tmp_path: Path) -> None:
+    for limit in (2**30 - 2**20, 2**40):
+        async with serving(gateway.ScriptedPicker(), tmp_path, server=ServerSettings(max_body=limit)) as (_, connect):
+            talk = connect()
+            await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(b"{"))
+            answer, _ = await talk.hears(2)
+            assert answer.immediate_response.status.code == 400
+
+
 async def test_models_and_any_pod(tmp_path: Path) -> None:
     async with serving(gateway.ScriptedPicker(), tmp_path) as (server, connect):
         talk = connect()

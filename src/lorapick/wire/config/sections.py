@@ -200,6 +200,9 @@ def _check_server(at: At, server: ServerSettings) -> None:
             at.nearest(name).note(f"{name} and {other} would both listen on {address}; each needs its own", value="")
 
 
+_MOST_BODY = 2**30 - 2**20
+"""1023 MiB: twice as much, and a MiB, is what gRPC can take in one message."""
+
 server: Reader[ServerSettings] = record(
     ServerSettings,
     {
@@ -211,7 +214,7 @@ server: Reader[ServerSettings] = record(
         "metrics": tcp_address,
         "admin": tcp_address,
         "envoy_admin": connect_address,
-        "max_body": size(most=2**30),
+        "max_body": size(most=_MOST_BODY),
         "drain_timeout": duration(most=24 * _HOUR),
     },
     check=_check_server,
