@@ -32,6 +32,8 @@ class GpuTime(msgspec.Struct, frozen=True, kw_only=True):
     transfer: Seconds = 0.0
     initialisation: Seconds = 0.0
     warm_up: Seconds = 0.0
+    merge: Seconds = 0.0
+    """Folding adapters into the base weights, and taking them out (pods that serve merged)."""
     idle: Seconds = 0.0
     down: Seconds = 0.0
     """No process was there."""

@@ -11,7 +11,6 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
 from lorapick.sim.build import arrivals_of, names_of, world_of
 from lorapick.sim.histogram import Histogram
-from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
 from lorapick.sim.report import BoundReport, PodRow, RunReport, Series
 from lorapick.sim.sampling import Sampler
@@ -49,21 +48,10 @@ def run(
     world = world_of(scenario, policy=policy, seed=seed, observer=tally)
     world.check_every = options.check_every
     sampler = Sampler(world, tally, start=plan.warm_up, end=plan.length, window=plan.window)
-    if options.progress is not None:
-        _watch(world, options.progress, length=plan.length)
+    sampler.progress = options.progress
     world.run(arrivals_of(scenario, seed), until=plan.length)
     _check(world, tally)
     return _report(scenario, world, tally=tally, sampler=sampler, policy=policy, seed=seed)
-
-
-STEPS = 200
-"""Times that a run tells its progress."""
-
-
-def _watch(world: World, progress: Callable[[float], None], *, length: Seconds) -> None:
-    for number in range(1, STEPS + 1):
-        share = number / STEPS
-        world.kernel.at(length * share, progress, argument=share, priority=Priority.POD)
 
 
 def _check(world: World, tally: Tally) -> None:

@@ -4,11 +4,12 @@ In: a world, its tally. Out: one sample per window edge, and residencies as slot
 Bounded: as many samples as the run has windows, and at most `COLUMNS` looks at slots. Not here: anything between looks.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
-from lorapick.model.units import AdapterName, PodName, Seconds
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.tally import Tally
@@ -54,10 +55,13 @@ class Sampler:
     def __init__(self, world: World, tally: Tally, *, start: Seconds, end: Seconds, window: Seconds) -> None:
         """Schedule all looks."""
         self.samples: list[Sample] = []
+        self.progress: Callable[[Ratio], None] | None = None
+        """Told at every look how much of the time has passed."""
         self.pods = tuple(world.pods)
         """In the order of the samples' parts."""
         self._world = world
         self._tally = tally
+        self._end = end
         count = max(1, -int(-(end - start) // window))
         self._stride = -(-count // COLUMNS)
         self._slots = Slots(world)
@@ -74,6 +78,8 @@ class Sampler:
         self.samples.append(Sample(now, self._tally.residencies.slot_seconds(now), tuple(times)))
         if number % self._stride == 0:
             self._slots.look(now)
+        if self.progress is not None:
+            self.progress(now / self._end)
 
     def timeline(self, end: Seconds) -> Timeline:
         """The slots over time, up to `end`."""

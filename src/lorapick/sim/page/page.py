@@ -20,7 +20,7 @@ from lorapick.sim.scenario import Expected, Scenario
 GROUPS = {
     "inference": ("inference", ("prefill", "decode")),
     "drain": ("drain", ("drain",)),
-    "transfer": ("transfer", ("deallocation", "transfer")),
+    "transfer": ("transfer", ("deallocation", "transfer", "merge")),
     "warm": ("warm-up", ("initialisation", "warm_up")),
     "idle": ("idle", ("idle",)),
     "down": ("no process", ("down",)),

@@ -1,0 +1,110 @@
+"""`lorapick simulate` and `lorapick scenarios`, as a person uses them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from lorapick.cli.main import program
+from lorapick.plan.scenario_files import scenario_names
+
+QUICK = ["--set", "run={for: 12s, warm_up: 2s}"]
+
+
+def lorapick(*arguments):
+    return CliRunner().invoke(program(arguments), arguments, env={"COLUMNS": "200"})
+
+
+def test_scenarios_are_listed():
+    shown = lorapick("scenarios")
+    assert shown.exit_code == 0
+    assert all(name in shown.output for name in scenario_names())
+    facts = {each["name"]: each for each in json.loads(lorapick("scenarios", "--json").output)}
+    assert facts["war-story"]["pods"] == 8
+    assert any("50 requests per second" in line for line in facts["war-story"]["assumes"])
+
+
+def test_a_run_prints_figures_and_the_article():
+    shown = lorapick("simulate", "code-4", *QUICK, "-p", "round-robin", "-p", "weighted")
+    assert shown.exit_code == 0, shown.output
+    assert "6 pods x 2 slots, h100-llama8b; seed 1" in shown.output
+    for words in (
+        "latency p95",
+        "swap share",
+        "mean residency",
+        "beside the article",
+        "45.0 %",
+        "loads, least possible",
+    ):
+        assert words in shown.output
+
+
+def test_json_is_json_and_holds_everything():
+    shown = lorapick("simulate", "code-4", *QUICK, "--seeds", "2", "--workers", "1", "--json")
+    document = json.loads(shown.stdout)
+    assert [report["seed"] for report in document["reports"]] == [1, 2]
+    assert document["scenario"]["name"] == "code-4"
+    assert document["expect"][0]["article"] == 0.45
+    row = next(each for each in document["comparison"]["rows"] if each["metric"] == "p95_ms")
+    assert row["value"]["half_width"] > 0
+
+
+def test_a_page_is_written(tmp_path):
+    path = tmp_path / "page.html"
+    shown = lorapick("simulate", "code-4", *QUICK, "--html", str(path))
+    assert f"page: {path}" in shown.output.replace("\n", "")
+    assert path.read_text().startswith("<!doctype html>")
+
+
+def test_compare_takes_the_scenarios_policies_and_five_seeds():
+    shown = lorapick(
+        "simulate", "code-4", *QUICK, "--set", "policies=[weighted, random]", "--compare", "--workers", "1", "--json"
+    )
+    compared = json.loads(shown.stdout)["comparison"]
+    assert (compared["policies"], compared["seeds"]) == (["weighted", "random"], [1, 2, 3, 4, 5])
+
+
+def test_a_family_is_a_row_per_point():
+    shown = lorapick("simulate", "code-4", *QUICK, "--set", "grid={fleet.slots: [1, 4]}", "--grid", "--workers", "1")
+    assert shown.exit_code == 0, shown.output
+    assert "fleet.slots" in shown.output
+    document = json.loads(
+        lorapick(
+            "simulate", "code-4", *QUICK, "--set", "grid={fleet.slots: [1, 4]}", "--grid", "--workers", "1", "--json"
+        ).stdout
+    )
+    assert [each["point"] for each in document] == [{"fleet.slots": "1"}, {"fleet.slots": "4"}]
+
+
+def test_capacity_is_a_rate_and_a_ratio():
+    small = ("--set", "fleet.pods=1", "--set", "arrivals.rate=3/s", "--set", "run={for: 5s}")
+    arguments = ("simulate", "code-4", *small, "--capacity", "-p", "round-robin", "-p", "weighted", "--workers", "1")
+    shown = lorapick(*arguments, "--set", "latency_limit=600ms")
+    assert "highest rate with P95 of at most 0.6 s" in shown.output
+    assert "to round-robin" in shown.output
+    found = json.loads(lorapick(*arguments, "--json").stdout)
+    assert [each["policy"] for each in found] == ["round-robin", "weighted"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("warstory",), 'did you mean "war-story"?'),
+        (("code-4", "-p", "best"), "--policy is 'best'; it must be one of weighted"),
+        (("code-4", "--seeds", "0"), "--seeds is 0; it must be between 1 and 1000"),
+        (("code-4", "--workers", "0"), "--workers is 0"),
+        (("code-4", "--until", "soon"), "--until is 'soon': not a duration"),
+        (("code-4", "--until", "2h"), "--until is 2h; it must be more than the warm-up of 120s and at most 1200s"),
+        (("code-4", "--set", "fleet.slots"), "--set is 'fleet.slots'; it must be KEY=VALUE"),
+        (("code-4", "--set", "fleet.slots=x"), "fleet.slots: must be a whole number"),
+        (("code-4", "--grid"), "--grid: code-4 is no family"),
+        (("war-story", "--capacity"), "--capacity: war-story has no latency_limit"),
+        (("code-4", "--grid", "--capacity"), "--grid and --capacity cannot go together"),
+        (("code-4", "--capacity", "--html", "x.html"), "--html shows runs"),
+        (("code-4", *QUICK, "--html", "/nowhere/x.html"), "--html /nowhere/x.html: cannot be written"),
+    ],
+)
+def test_bad_input_says_what_would_be_right(arguments, message):
+    shown = lorapick("simulate", *arguments)
+    assert shown.exit_code == 2
+    assert message in shown.stderr

@@ -1,0 +1,155 @@
+"""Scenarios that come with the package: all are good, and the small ones do what they are for."""
+
+import pytest
+
+from lorapick.plan.scenario_files import UnknownScenario, load_scenario, scenario_names
+from lorapick.sim.metrics import METRICS
+from lorapick.sim.run import Options, run
+from lorapick.sim.scenario import Scenario
+from lorapick.sim.scenario_text import shortened
+from lorapick.wire.config import ConfigError
+
+NAMES = scenario_names()
+
+
+def value(name, measures):
+    return METRICS[name].of(measures)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_says_what_it_assumes_and_is_named_after_its_file(name):
+    scenario = load_scenario(name)
+    assert scenario.name == name
+    assert len(scenario.assumes) >= 3 and scenario.source and scenario.title
+    assert scenario.run.length / scenario.run.window <= 480
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("policy", ["weighted", "round-robin"])
+def test_the_first_seconds_of_each_keep_all_invariants(name, policy):
+    scenario = load_scenario(name)
+    brief = shortened(without_warm_up(scenario), min(6.0, scenario.run.length))
+    report = run(brief, policy=policy, options=Options(check_every=40))
+    assert report.whole.served > 0
+
+
+def without_warm_up(scenario: Scenario) -> Scenario:
+    return load_scenario(scenario.name, overrides={"run.warm_up": "0"})
+
+
+def test_the_scenarios_of_the_article_are_there():
+    assert {
+        "saas-50",
+        "saas-50-uniform",
+        "code-4",
+        "convoy",
+        "stampede",
+        "restart",
+        "hotspot",
+        "war-story",
+        "healthy",
+    } <= {*NAMES}
+
+
+def test_a_file_is_as_good_as_a_name(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\n")
+    with pytest.raises(ConfigError, match=r"mine\.yaml:1:1: the key"):
+        load_scenario(str(path))
+
+
+def test_what_is_neither_is_refused():
+    with pytest.raises(
+        UnknownScenario, match=r"'warstory' is neither a scenario nor a file; did you mean \"war-story\"\?"
+    ):
+        load_scenario("warstory")
+    with pytest.raises(UnknownScenario, match="is neither a scenario nor a file; known: "):
+        load_scenario("x")
+
+
+# -- what each is for
+
+
+def test_stampede_is_one_load_of_the_cold_adapter():
+    scenario = load_scenario("stampede")
+    cold = scenario.adapters.names[-1]
+    coalesced, scattered = (loads_of(scenario, cold, policy) for policy in ("weighted", "round-robin"))
+    assert coalesced == 1
+    assert scattered >= 3
+
+
+def loads_of(scenario, adapter, policy):
+    """Loads of one adapter in a run of the scenario."""
+    from lorapick.pod.values import SwapStarted
+    from lorapick.sim.build import arrivals_of, world_of
+    from lorapick.sim.tally import Tally
+
+    class Watch(Tally):
+        found = 0
+
+        def happened(self, pod, event):
+            super().happened(pod, event)
+            self.found += isinstance(event, SwapStarted) and event.adapter == adapter
+
+    watch = Watch(start=0.0, window=10.0)
+    world = world_of(scenario, policy=policy, seed=1, observer=watch)
+    world.run(arrivals_of(scenario, 1), until=scenario.run.length)
+    watch.check(world.kernel.now)
+    return watch.found
+
+
+def test_saas_the_article_in_small():
+    short = {"run.warm_up": "20s", "run.for": "50s"}
+    spread, kept = (run(load_scenario("saas-50", overrides=short), policy=p).whole for p in ("round-robin", "weighted"))
+    assert value("swap_share", spread) > 0.5
+    assert value("swap_share", kept) < 0.1
+    assert value("p95_ms", kept) < value("p95_ms", spread)
+
+
+def test_uniform_popularity_swaps_more_than_skewed():
+    short = {"run.warm_up": "10s", "run.for": "30s"}
+    skewed, uniform = (
+        run(load_scenario(name, overrides=short), policy="round-robin").whole for name in ("saas-50", "saas-50-uniform")
+    )
+    assert value("swap_share", uniform) > value("swap_share", skewed)
+
+
+def test_restart_comes_back_by_itself():
+    report = run(load_scenario("restart", overrides={"arrivals.rate": "6/s"}))
+    before, away, later = (report.periods[name] for name in ("before", "away", "later"))
+    assert away.gpu.down == pytest.approx(60.0, abs=5.0)
+    assert value("lost_share", later) == 0.0
+    # Who came just before the restart may be lost in it.
+    assert value("lost_share", before) < 0.002
+    assert value("hit_ratio", later) > 0.98
+    assert away.failed + before.failed < 10
+
+
+def test_a_small_war_story_thrashes_after_the_split():
+    # Two pods with 4 slots, 8 adapters that fit, split into 16 that do not.
+    overrides = {
+        "fleet.pods": "2",
+        "adapters.count": "8",
+        "arrivals.rate": "12/s",
+        "run": "{for: 150s, warm_up: 20s, window: 5s}",
+        "phases": '[{at: 60s, over: 30s, change: {split: {top: 8, into: "{name}-experiment", share: 0.5}}}]',
+        "periods": "[{name: before, from: 20s, to: 60s}, {name: after, from: 100s, to: 150s}]",
+        "expect": "[]",
+    }
+    report = run(load_scenario("war-story", overrides=overrides), policy="weighted", options=Options(check_every=20))
+    before, after = report.periods["before"], report.periods["after"]
+    assert value("swap_rate", before) < 0.1 < 0.3 < value("swap_rate", after)
+    assert value("hit_ratio", after) < 0.8 < value("hit_ratio", before)
+    assert value("residency_s", after) < 30.0
+    assert value("p95_ms", after) > 1.3 * value("p95_ms", before)
+    assert value("useful_share", after) < value("useful_share", before)
+
+
+def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
+    report = run(load_scenario("healthy", overrides={"run": "{for: 90s, warm_up: 60s}"}))
+    whole = report.whole
+    assert value("hit_ratio", whole) >= 0.9
+    assert value("swap_rate", whole) < 0.1
+    residency = value("residency_s", whole)
+    assert residency is None or residency >= 300.0
+    assert value("lost_share", whole) == 0.0

@@ -1,0 +1,76 @@
+"""From scenarios to worlds."""
+
+import pytest
+from sim_helpers import SCENARIO
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.model.adapters import PinSpec
+from lorapick.pod.values import SwapMode
+from lorapick.sim.build import arrivals_of, names_of, pod_config, specs_of, world_of
+from lorapick.sim.hardware import PRESETS
+from lorapick.sim.scenario_text import parse_scenario
+from lorapick.sim.tally import Tally
+
+SPLIT = 'phases:\n  - {at: 10s, change: {split: {top: 1, into: "{name}-b", share: 0.5}}}\n'
+PINS = """phases:
+  - {at: 6s, change: {pin: {adapters: {top: 1}, pods: [pod-01]}}}
+  - {at: 8s, change: {unpin: {top: 1}}}
+"""
+
+
+def tiny(text="", **overrides):
+    return parse_scenario(SCENARIO + text, file="s.yaml", policies=POLICIES, overrides=overrides)
+
+
+def test_pods_are_what_the_hardware_says():
+    config = pod_config(tiny(**{"fleet.mode": "inline"}))
+    preset = PRESETS["h100-llama8b"]
+    assert (config.step, config.swap, config.kv_blocks) == (preset.step, preset.swap, preset.kv_blocks)
+    assert (config.mode, config.limits.max_loras, config.limits.max_num_seqs) == (SwapMode.INLINE, 2, 16)
+
+
+def test_sizes_follow_from_ranks_unless_given():
+    specs = specs_of(tiny(**{"adapters.rank": "[16, 64]"}))
+    assert [(spec.rank, spec.size) for spec in specs[:2]] == [(16, 13_631_488), (64, 4 * 13_631_488)]
+    assert {spec.size for spec in specs_of(tiny(**{"adapters.size": "5MB"}))} == {5_000_000}
+
+
+def test_70b_adapters_are_the_articles():
+    # R1.1: rank 16 on q and v of Llama-3.1-70B has 65.536 MB.
+    assert PRESETS["h100-llama70b-int4"].adapter_size == 2 * 80 * 16 * (8192 + 8192 + 8192 + 1024)
+    assert PRESETS["h100-llama8b"].adapter_size == 2 * 32 * 16 * (4096 + 4096 + 4096 + 1024)
+    assert PRESETS["h100-llama70b-int4"].extrapolated and not PRESETS["h100-llama8b"].extrapolated
+
+
+def test_variants_of_a_split_are_on_every_disk():
+    scenario = tiny(SPLIT)
+    assert names_of(scenario)[-1] == "adapter-1-b"
+    assert specs_of(scenario)[-1].name == "adapter-1-b"
+    asked = {arrival.adapter for arrival in arrivals_of(scenario, 1)}
+    assert "adapter-1-b" in asked
+
+
+def test_arrivals_are_the_same_for_the_same_seed():
+    one, again, other = ([*arrivals_of(tiny(), seed)] for seed in (1, 1, 2))
+    assert one == again != other
+    assert one[-1].t < 20.0
+
+
+def test_without_prefix_caching_prompts_share_nothing():
+    shared = tiny(**{"arrivals.shared_prefix": "160"})
+    assert all(len(arrival.blocks) >= 10 for arrival in arrivals_of(shared, 1))
+    alone = tiny(**{"arrivals.shared_prefix": "160", "fleet.prefix_caching": "false"})
+    assert all(arrival.blocks == () and arrival.prompt_tokens == 210 for arrival in arrivals_of(alone, 1))
+
+
+def test_pins_are_told_to_the_picker():
+    world = world_of(tiny(PINS), policy="weighted", seed=1, observer=Tally(start=0.0, window=1.0))
+    world.kernel.run(7.0)
+    assert world.fleet.state.pins == {"adapter-1": PinSpec(pods=("pod-01",))}
+    world.kernel.run(9.0)
+    assert world.fleet.state.pins == {}
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(ValueError, match="'best' is unknown"):
+        world_of(tiny(), policy="best", seed=1, observer=Tally(start=0.0, window=1.0))
