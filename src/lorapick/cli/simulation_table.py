@@ -26,6 +26,8 @@ FAMILY = (
     "lost_share",
 )
 """Metrics of a family's table."""
+BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
+"""Bounds below the number of loads, by what a report calls them."""
 
 
 def print_comparison(console: Console, scenario: Scenario, compared: Comparison, reports: Sequence[RunReport]) -> None:
@@ -39,7 +41,8 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
         cells = [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
         table.add_row(metric.label, *cells)
     table.add_section()
-    table.add_row("loads, least possible", *(_bound(reports, policy) for policy in compared.policies))
+    for words, name in BOUNDS.items():
+        table.add_row(words, *(bound(reports, policy, name=name) for policy in compared.policies))
     console.print(table)
 
 
@@ -52,12 +55,10 @@ def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> N
     console.print(f"{fleet}, {hardware.name}{mark}; {counted}", highlight=False)
 
 
-def _bound(reports: Sequence[RunReport], policy: str) -> str:
-    """The clairvoyant bound for the order in which requests began service."""
-    bounds = [report.bound for report in reports if report.policy == policy]
-    if any(bound.loads is None for bound in bounds):
-        return f"– ({bounds[0].why_none})"
-    return estimated(estimate([bound.loads for bound in bounds]), METRICS["loads"])
+def bound(reports: Sequence[RunReport], policy: str, *, name: str) -> str:
+    """The fewest possible loads, over the seeds of a policy."""
+    found = [getattr(report.bounds, name) for report in reports if report.policy == policy and report.bounds]
+    return estimated(estimate(found), METRICS["loads"])
 
 
 def estimated(value: Estimate, metric: Metric) -> str:

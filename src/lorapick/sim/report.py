@@ -36,12 +36,13 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     gpu: GpuTime
 
 
-class BoundReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The fewest loads that any replacement could have had for the order in which requests began service."""
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loads of the run are measured by (see `sim.bounds.yardstick`)."""
 
-    loads: int | None
-    why_none: str = ""
-    """Why there is no bound; empty when there is."""
+    service_order: int
+    """The fewest loads that any routing and replacement needs for the order in which requests began service."""
+    arrival_order: int
+    """The same for the order in which they came; holding requests may beat it."""
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of finished residencies only, so biased towards short ones; the unbiased mean is `residency_s` of `whole`."""
     hit_to_evict: Distribution
     """From an adapter's last hit on a pod to its eviction there."""
-    bound: BoundReport
+    bounds: Bounds | None
+    """None: the run was not asked for them."""
     series: Series
     timeline: Timeline
     adapters: int

@@ -9,10 +9,11 @@ import msgspec
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
+from lorapick.sim.bounds.yardstick import Yardstick
 from lorapick.sim.build import arrivals_of, names_of, world_of
 from lorapick.sim.histogram import Histogram
 from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
-from lorapick.sim.report import BoundReport, PodRow, RunReport, Series
+from lorapick.sim.report import Bounds, PodRow, RunReport, Series
 from lorapick.sim.sampling import Sampler
 from lorapick.sim.scenario import Scenario
 from lorapick.sim.tally import Tally, Window
@@ -20,12 +21,14 @@ from lorapick.sim.world import World
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is watched; changes no result."""
+    """How a run is watched; changes nothing that happens in it."""
 
     check_every: int | None = None
     """Check all invariants after every so many events of the core; None: only conservation, at the end."""
     progress: Callable[[float], None] | None = None
     """Told the share of simulated time that has passed."""
+    bounds: bool = True
+    """Whether the fewest possible loads are reckoned too."""
 
 
 def run(
@@ -44,7 +47,8 @@ def run(
         raise ValueError(f"policy {policy!r} is unknown; use one of {', '.join(POLICIES)}")
     seed = seed if seed is not None else scenario.run.seed
     plan = scenario.run
-    tally = Tally(start=plan.warm_up, window=plan.window)
+    yardstick = _yardstick(scenario) if options.bounds else None
+    tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick)
     world = world_of(scenario, policy=policy, seed=seed, observer=tally)
     world.check_every = options.check_every
     sampler = Sampler(world, tally, start=plan.warm_up, end=plan.length, window=plan.window)
@@ -52,6 +56,17 @@ def run(
     world.run(arrivals_of(scenario, seed), until=plan.length)
     _check(world, tally)
     return _report(scenario, world, tally=tally, sampler=sampler, policy=policy, seed=seed)
+
+
+def _yardstick(scenario: Scenario) -> Yardstick:
+    fleet = scenario.fleet
+    return Yardstick(fleet.pods * fleet.limits.max_loras, start=scenario.run.warm_up)
+
+
+def _bounds(yardstick: Yardstick | None) -> Bounds | None:
+    if yardstick is None:
+        return None
+    return Bounds(service_order=yardstick.served().loads, arrival_order=yardstick.arrivals().loads)
 
 
 def _check(world: World, tally: Tally) -> None:
@@ -83,7 +98,7 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
         holds=tally.holds,
         residency=distribution(tally.residencies.finished),
         hit_to_evict=distribution(tally.hit_to_evict),
-        bound=BoundReport(loads=None, why_none="not computed"),
+        bounds=_bounds(tally.yardstick),
         series=_series(tally, sampler),
         timeline=sampler.timeline(plan.length),
         adapters=len(names_of(scenario)),

@@ -24,6 +24,7 @@ from lorapick.pod.values import (
     SwapStarted,
 )
 from lorapick.sim.arrivals import Arrival
+from lorapick.sim.bounds.yardstick import Yardstick
 from lorapick.sim.histogram import Histogram
 from lorapick.sim.residencies import Residencies
 
@@ -84,7 +85,7 @@ class _Flight:
 class Tally:
     """An observer of `sim.world.World`."""
 
-    def __init__(self, *, start: Seconds, window: Seconds) -> None:
+    def __init__(self, *, start: Seconds, window: Seconds, yardstick: Yardstick | None = None) -> None:
         """Count from `start`; what came before is warm-up and only kept track of."""
         self.start = start
         self.window = window
@@ -100,8 +101,8 @@ class Tally:
         self.residencies = Residencies()
         self.hit_to_evict = Histogram()
         """From an adapter's last hit on a pod to its eviction there: short ones mean that hits are real and useless."""
-        self.sequence: Callable[[PodName, AdapterName, Seconds], None] | None = None
-        """Told the order in which requests began service, for the bound; None: nobody asks."""
+        self.yardstick = yardstick
+        """Told the order in which requests came and began service; None: nobody asks for bounds."""
         self._last_hit: dict[tuple[PodName, AdapterName], Seconds] = {}
         self._flights: dict[RequestId, _Flight] = {}
         self._on: dict[type[PodEvent], Callable[[PodName, Any], None]] = {
@@ -118,6 +119,8 @@ class Tally:
 
     def arrived(self, arrival: Arrival) -> None:
         """A request arrived."""
+        if self.yardstick is not None:
+            self.yardstick.arrived(arrival)
         window = None
         if arrival.t >= self.start:
             window = self.window_at(arrival.t)
@@ -166,8 +169,8 @@ class Tally:
         adapter = flight.adapter
         if adapter is None:
             return
-        if self.sequence is not None:
-            self.sequence(pod, adapter, event.t)
+        if self.yardstick is not None:
+            self.yardstick.started(adapter, event.t)
         if event.hit:
             self._last_hit[pod, adapter] = event.t
         window = flight.window

@@ -34,7 +34,7 @@ def test_a_run_prints_figures_and_the_article():
         "mean residency",
         "beside the article",
         "45.0 %",
-        "loads, least possible",
+        "fewest loads possible",
     ):
         assert words in shown.output
 

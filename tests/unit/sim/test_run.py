@@ -35,6 +35,8 @@ def test_every_policy_keeps_all_invariants(policy):
     assert sum(row.loads for row in report.pods) == whole.loads
     assert sum(row.swaps for row in report.pods) == whole.swaps == sum(report.swaps_from.values())
     assert (report.policy, report.seed, report.scenario) == (policy, 1, "tiny")
+    # No run needs fewer loads than the best for the order in which it served.
+    assert report.bounds.service_order <= whole.loads
 
 
 def test_inline_pods_that_report_what_they_hold_and_cache_prefixes():
@@ -78,6 +80,7 @@ def test_a_run_tells_its_progress_and_is_none_the_different():
     assert told == sorted(told)
     assert (len(told), told[-1]) == (16, 1.0)
     assert encoded(watched) == encoded(run(tiny()))
+    assert run(tiny(), options=Options(bounds=False)).bounds is None
 
 
 def test_an_unknown_policy_is_refused():

@@ -15,6 +15,7 @@ from lorapick.pod.values import (
     SwapFailed,
     SwapStarted,
 )
+from lorapick.sim.bounds.yardstick import Yardstick
 from lorapick.sim.tally import Tally
 
 
@@ -94,14 +95,13 @@ def test_time_from_the_last_hit_to_the_eviction_is_kept():
 
 
 def test_the_base_model_is_neither_hit_nor_miss():
-    tally = Tally(start=0.0, window=10.0)
-    served = []
-    tally.sequence = lambda *order: served.append(order)
+    yardstick = Yardstick(1)
+    tally = Tally(start=0.0, window=10.0, yardstick=yardstick)
     for name, adapter in (("b", None), ("x", "x")):
         tally.arrived(ask(1.0, adapter, name=name))
         tally.happened("a", RequestStarted(t=1.0, request_id=name, hit=True, cached_tokens=0))
     assert (tally.windows[0].hits, tally.windows[0].misses) == (1, 0)
-    assert served == [("a", "x", 1.0)]
+    assert (yardstick.served().requests, yardstick.arrivals().requests) == (1, 1)
 
 
 @pytest.mark.parametrize("outcome", Outcome)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from lorapick.model.units import Seconds
-from lorapick.sim.compare import Comparison, Estimate
+from lorapick.sim.compare import Comparison, Estimate, estimate
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS, Metric, shown
 from lorapick.sim.page.assets import STYLE
@@ -36,6 +36,7 @@ def page(scenario: Scenario, reports: Sequence[RunReport], *, compared: Comparis
         (
             _head(scenario, compared),
             _figures(compared, "Figures", period=None),
+            _bounds(compared, reports),
             *(_figures(compared, f"Period: {period.name}", period=period.name) for period in scenario.periods),
             _article(scenario, compared),
             *_charts(scenario, shown_reports),
@@ -80,6 +81,22 @@ def _figures(compared: Comparison, title: str, *, period: str | None) -> str:
     if period is not None:
         return f"<details><summary>{escape(title)}</summary>{whole}</details>"
     return f"<h2>{escape(title)}</h2>{whole}"
+
+
+def _bounds(compared: Comparison, reports: Sequence[RunReport]) -> str:
+    """What the loads are measured by."""
+    lines = []
+    for policy in compared.policies:
+        own = [report for report in reports if report.policy == policy and report.bounds is not None]
+        served = estimate([report.bounds.service_order for report in own if report.bounds])
+        arrived = estimate([report.bounds.arrival_order for report in own if report.bounds])
+        if own:
+            loads = compared.of("loads", policy)
+            done, least, arrivals = (_estimate(each, METRICS["loads"]) for each in (loads, served, arrived))
+            words = f"{done} loads; as served at least {least}, as arrived at least {arrivals}"
+            lines.append(f"<li>{escape(policy)}: {words}</li>")
+    head = "<p class='soft'>The fewest loads that any routing and replacement needs, all of the future known:</p>"
+    return f"{head}<ul>{''.join(lines)}</ul>" if lines else ""
 
 
 def _row(metric: Metric, compared: Comparison, *, period: str | None) -> str:
