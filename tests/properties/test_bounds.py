@@ -93,24 +93,25 @@ def test_with_unit_costs_the_flow_is_the_fewest_loads(requests, slots):
 # -- policies
 
 
+class Ordered(Yardstick):
+    """A yardstick that also keeps the order of service."""
+
+    def __init__(self, slots, *, start):
+        super().__init__(slots, start=start)
+        self.order = []
+
+    def started(self, adapter, t):
+        super().started(adapter, t)
+        self.order.append(adapter)
+
+
 class Watch(Tally):
-    """A tally that also keeps the order of service and what loads cost."""
+    """A tally that also keeps what loads cost."""
 
     def __init__(self, yardstick, *, start):
-        super().__init__(start=start, window=60.0)
-        self.yardstick = yardstick
-        self.order = []
+        super().__init__(start=start, window=60.0, yardstick=yardstick)
         self.load_microseconds = 0.0
         self.ended_loads = 0
-        self.sequence = self._began
-
-    def _began(self, pod, adapter, t):
-        self.order.append(adapter)
-        self.yardstick.started(adapter, t)
-
-    def arrived(self, arrival):
-        super().arrived(arrival)
-        self.yardstick.arrived(arrival)
 
     def happened(self, pod, event):
         super().happened(pod, event)
@@ -160,7 +161,7 @@ def worlds(draw):
 
 def play(setup, arrivals, *, restart=None, start=0.0):
     slots = sum(config.limits.max_loras for _, config in setup.pods)
-    watch = Watch(Yardstick(slots, start=start), start=start)
+    watch = Watch(Ordered(slots, start=start), start=start)
     world = World(setup, observer=watch, seed=1)
     if restart is not None:
         world.kernel.at(restart, lambda _: world.restart_pod("p0", down=0.5), priority=Priority.CHANGE)
@@ -174,8 +175,8 @@ def test_no_policy_has_fewer_loads_than_the_bound_for_its_order_of_service(made)
     setup, arrivals, restart = made
     watch, slots = play(setup, arrivals, restart=restart)
     bound = watch.yardstick.served()
-    assert bound.requests == len(watch.order)
-    assert bound.loads == fewest(watch.order, slots)
+    assert bound.requests == len(watch.yardstick.order)
+    assert bound.loads == fewest(watch.yardstick.order, slots)
     # Loads that failed served nobody: those that ended well are enough for the bound, and fewer than those begun.
     assert bound.loads <= watch.ended_loads <= watch.loads.total()
     assert watch.yardstick.arrivals().requests == sum(each.adapter is not None for each in arrivals)
@@ -188,7 +189,7 @@ def test_no_policy_loads_in_less_time_than_the_exact_bound(made):
     watch, slots = play(setup, arrivals, restart=restart)
     swap = setup.pods[0][1].swap
     costs = {spec.name: load_cost(spec.size, swap) for spec in setup.adapters}
-    least = least_cost(Changes(watch.order), slots, cost=costs.__getitem__, solve=solve_keeping)
+    least = least_cost(Changes(watch.yardstick.order), slots, cost=costs.__getitem__, solve=solve_keeping)
     assert least.microseconds <= watch.load_microseconds + 1e-3
 
 
@@ -212,6 +213,6 @@ def test_a_pod_that_lets_requests_pass_one_another_beats_the_order_of_arrival():
         for number in range(10)
     ]
     watch, _ = play(setup, arrivals)
-    assert watch.order == [*"aaaaabbbbb"]
+    assert watch.yardstick.order == [*"aaaaabbbbb"]
     assert watch.loads.total() == watch.yardstick.served().loads == 2
     assert watch.yardstick.arrivals().loads == 10

@@ -18,7 +18,7 @@ from lorapick.sim.bounds.fewest import FewestLoads, LoadBound
 
 
 class Yardstick:
-    """Both bounds of one run; `Tally.sequence` is told what `started` wants.
+    """Both bounds of one run; hand it to its `Tally`.
 
     Each pod's beginnings come in order; how those of different pods are mixed does not matter: slots of different pods
     have nothing to do with one another, so any mixture could have happened.
