@@ -23,6 +23,8 @@ from lorapick.live.processes import ChildExit
 from lorapick.live.run_lock import RunDirectoryError, RunLock
 from lorapick.live.stack import Stack, StackError
 from lorapick.live.traffic import sample_traffic
+from lorapick.model.settings import Settings
+from lorapick.wire.config import ConfigError
 from lorapick.wire.config.later import HEADING
 
 _LOOK_AT_PODS_EVERY = 1.0
@@ -124,16 +126,25 @@ async def _follow(plan: UpPlan, path: Path, stack: Stack) -> None:
     seen: tuple[int, ...] | None = None
     while True:
         await asyncio.sleep(_LOOK_AT_PODS_EVERY)
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError):
             stat = await asyncio.to_thread(path.stat)
             mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if mark == seen:
                 continue
-            seen = mark
-            found = tuple(pod.address for pod in await asyncio.to_thread(read_pods, path, plan.settings))
-            if found != known:
-                known = found
+            found = await asyncio.to_thread(_addresses, path, plan.settings)
+            if found is not None and found != known:
                 stack.set_endpoints(found)
+                known = found
+            # Only now: what could not be read or written (a full disk) is tried again.
+            seen = mark
+
+
+def _addresses(path: Path, settings: Settings) -> tuple[str, ...] | None:
+    """Addresses of the pods in the file, perhaps none; None: the file is wrong."""
+    try:
+        return tuple(pod.address for pod in read_pods(path, settings))
+    except ConfigError:
+        return None
 
 
 async def _unless(stop: asyncio.Event, work: Any) -> bool:

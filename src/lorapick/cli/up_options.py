@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from lorapick.cli.loading import load
 from lorapick.core.picking.policies import POLICIES
@@ -16,7 +15,7 @@ from lorapick.live.stack_options import StackOptions
 from lorapick.model.pods import Pod
 from lorapick.model.settings import ServerSettings, Settings
 from lorapick.pod.values import SwapMode
-from lorapick.wire.config import one_per_key
+from lorapick.wire.config import one_per_key, verbatim
 from lorapick.wire.podsfile import parse_pods
 
 
@@ -146,7 +145,7 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
 
 def _overlay(content: bytes, flags: Mapping[str, Any], *, beside: Path) -> dict[str, Any]:
     """The operator's configuration but for what the flags and `up` itself say; it will lie in another directory."""
-    document = dict(yaml.safe_load(content) or {})
+    document = verbatim.read(content)
     discovery = document.pop("discovery", {})
     if "file" in discovery:
         document["discovery"] = {"file": str(beside / discovery["file"])}
@@ -165,10 +164,9 @@ def read_pods(path: Path, settings: Settings) -> tuple[Pod, ...]:
 
     Raises:
         OSError: it cannot be read.
-        UpError: it is empty.
         ConfigError: it is wrong.
     """
-    return _some(parse_pods(path.read_bytes(), file=str(path), settings=settings), path)
+    return parse_pods(path.read_bytes(), file=str(path), settings=settings)
 
 
 def _some(pods: tuple[Pod, ...], path: Path) -> tuple[Pod, ...]:

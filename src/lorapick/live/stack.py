@@ -22,6 +22,7 @@ from lorapick.live.addresses import free_ports, unix_address
 from lorapick.live.envoy.config import EnvoySettings
 from lorapick.live.envoy.counters import EnvoyCounters, read_counters
 from lorapick.live.envoy.process import EnvoyError, EnvoyProcess
+from lorapick.live.logs import new_log
 from lorapick.live.processes import Child, ChildExit, ChildSpec, becomes_true
 from lorapick.live.stack_options import (
     PickerPlace,
@@ -36,6 +37,7 @@ from lorapick.live.stack_options import (
 from lorapick.live.watchdog import Watchdog, probe_grpc
 from lorapick.model.pods import Pod
 from lorapick.model.units import Seconds
+from lorapick.wire.config import verbatim
 
 _POD_WITHIN: Seconds = 40.0
 _PICKER_WITHIN: Seconds = 40.0
@@ -211,14 +213,14 @@ class Stack:
         (directory / "adapters.yaml").write_bytes(msgspec.yaml.encode(adapters_document(self.options)))
         for place in self.pickers:
             document = configuration(self.options, place, pods_file=pods_file)
-            place.configuration.write_bytes(msgspec.yaml.encode(document))
+            place.configuration.write_bytes(verbatim.write(document))
 
     async def _start_pods(self, directory: Path) -> None:
         for pod in () if self.options.external else self.pods:
             spec = ChildSpec(
                 name=pod.name,
                 argv=pod_command(pod, self.options, adapters_file=directory / "adapters.yaml"),
-                log=directory / f"{pod.name}.log",
+                log=new_log(directory / f"{pod.name}.log"),
                 restart_after=self.options.restart_pods,
             )
             self._pod_children.append(await self._start_child(spec))
@@ -228,7 +230,7 @@ class Stack:
             spec = ChildSpec(
                 name=f"picker-{number}",
                 argv=picker_command(self.options, place),
-                log=directory / f"picker-{number}.log",
+                log=new_log(directory / f"picker-{number}.log"),
             )
             child = await self._start_child(spec)
             self._picker_children.append(child)

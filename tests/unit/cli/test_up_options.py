@@ -5,7 +5,9 @@ import pytest
 
 from lorapick.cli.up import up
 from lorapick.cli.up_options import UpError, plan_of, read_pods
+from lorapick.core.picking.policies import POLICIES
 from lorapick.model.settings import Settings
+from lorapick.wire.config import parse_settings, verbatim
 from lorapick.wire.config.problems import ConfigError
 
 
@@ -131,8 +133,19 @@ def test_a_wrong_file_is_told_by_place(tmp_path):
     with pytest.raises(ConfigError, match=r"pods\.yaml:1"):
         read_pods(pods, Settings())
     pods.write_text("[]")
-    with pytest.raises(UpError, match="has no pods"):
-        read_pods(pods, Settings())
+    assert read_pods(pods, Settings()) == ()
+
+
+def test_label_text_that_looks_like_a_number_stays_as_it_is(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text(
+        "discovery: {pods: [{name: a, address: '127.0.0.1:1'}]}\n"
+        "adapters: {list: [{name: x, revision: 1.10, pin: {selector: {generation: 010}}}]}\n"
+    )
+    made = plan(config=path)
+    text = verbatim.write({**made.options.configuration, "discovery": {"file": "pods.yaml"}})
+    (adapter,) = parse_settings(text, file="up", policies=POLICIES).adapters
+    assert (adapter.revision, adapter.pin.selector) == ("1.10", {"generation": "010"})
 
 
 def test_all_that_a_configuration_names_is_checked_before_anything_starts(tmp_path):

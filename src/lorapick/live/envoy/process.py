@@ -15,6 +15,7 @@ import msgspec
 from lorapick.live.envoy import clusters
 from lorapick.live.envoy.config import EnvoySettings, bootstrap
 from lorapick.live.envoy.counters import admin_get
+from lorapick.live.logs import new_log
 from lorapick.live.processes import Child, ChildExit, ChildSpec, becomes_true
 from lorapick.model.units import Seconds
 
@@ -58,7 +59,7 @@ class EnvoyProcess:
             ChildSpec(
                 name="envoy",
                 argv=self._argv(concurrency),
-                log=directory / "envoy.log",
+                log=new_log(directory / "envoy.log"),
             ),
             on_exit=on_exit,
         )
