@@ -47,6 +47,30 @@ async def test_the_picker_is_obeyed_and_hears_who_served(either):
         assert (await response.json())["port"] == third.port
 
 
+@pytest.mark.parametrize("more", [b"", b"host: x\r\n"])
+async def test_http_1_0_is_answered(either, more):
+    b = await either(destination=1)
+    host, port = b.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST /v1/completions HTTP/1.0\r\n" + more + b"content-length: 2\r\n\r\n{}")
+    head, _, body = (await asyncio.wait_for(reader.read(), 20)).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.split()[:2] == [b"HTTP/1.0", b"200"]
+    assert (json.loads(body)["port"], json.loads(body)["bytes"]) == (b.pods[1].port, 2)
+
+
+async def test_a_path_that_manages_a_pod_is_refused_in_the_openai_form(either):
+    b = await either(destination=0)
+    status, body, headers = await b.post("/v1/load_lora_adapter")
+    assert (status, headers["x-lorapick-reason"], headers["content-type"]) == (403, "path_refused", "application/json")
+    assert body["error"] == {
+        "message": "this path manages one pod; ask that pod itself, not the gateway",
+        "type": "ForbiddenError",
+        "param": None,
+        "code": 403,
+    }
+
+
 async def test_a_refusal_of_the_picker_reaches_the_client_as_it_is(either):
     b = await either(reject=429)
     status, body, headers = await b.post()

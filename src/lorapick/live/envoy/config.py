@@ -140,6 +140,8 @@ def _connection_manager(settings: EnvoySettings) -> dict[str, Any]:
     return {
         "@type": _TYPES + "filters.network.http_connection_manager.v3.HttpConnectionManager",
         "codec_type": "AUTO",  # HTTP/1.1, and HTTP/2 with prior knowledge
+        # Old tools and health checkers speak it, some without a Host; refused, they would see an empty close.
+        "http_protocol_options": {"accept_http_10": True, "default_host_for_http_10": "localhost"},
         "stat_prefix": STAT_PREFIX,
         "use_remote_address": True,
         "normalize_path": True,
@@ -283,7 +285,8 @@ def _previous_hosts() -> dict[str, Any]:
 def _local_replies() -> dict[str, Any]:
     """Give Envoy's own errors the form that the picker's have: an OpenAI error body, and the reason in a header.
 
-    A picker's refusal is a local reply too and keeps its own: it has no code details, unless the picker sets some.
+    A picker's refusal is a local reply too and keeps its own: it has no code details, unless the picker sets some. So
+    is the answer of a route (`_refused`), whose body is an error of this form already.
     """
     no_pod = {"response_flag_filter": {"flags": ["UH", "UF"]}}
     return {
@@ -294,7 +297,11 @@ def _local_replies() -> dict[str, Any]:
                 kind="RequestTooLargeError",
                 reason=Reason.BODY_TOO_LARGE,
             ),
-            _error(_cel("response.code_details != ''"), kind="GatewayError", reason=None),
+            _error(
+                _cel("response.code_details != '' && response.code_details != 'direct_response'"),
+                kind="GatewayError",
+                reason=None,
+            ),
         ]
     }
 
