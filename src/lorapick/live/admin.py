@@ -29,6 +29,7 @@ from lorapick.wire.api import ApiReason, cell, explanation_document
 SETTING = "server.admin"
 MAX_DECISIONS = 1000
 MAX_CELLS = 10_000
+_MOST_DIGITS = 9
 
 
 class _BadParameterError(Exception):
@@ -158,7 +159,7 @@ def _limit(request: Request, *, default: int, most: int) -> int:
     text = request.query_params.get("limit")
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= most):
         raise _BadParameterError(f"limit: {text[:40]!r} is no whole number from 1 to {most}")
     return int(text)
 

@@ -52,6 +52,14 @@ def problem(
     return Response(msgspec.json.encode(body), status, dict(headers or {}), media_type="application/problem+json")
 
 
+def _authority(origin: str) -> str:
+    """Host and port of an origin; empty, which is nobody's, when it is none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
+
+
 class Guard:
     """ASGI middleware: lets calls to our own name in, refuses the rest, adds safe headers to every answer."""
 
@@ -80,7 +88,7 @@ class Guard:
             ours = ", ".join(sorted(self._names))
             return problem(421, ApiReason.HOST_REFUSED, f"Host {host!r} is not served here; call it as one of {ours}")
         origin = headers.get("origin")
-        if origin is not None and not self._ours(urlsplit(origin).netloc):
+        if origin is not None and not self._ours(_authority(origin)):
             detail = f"calls from pages of {origin!r} are refused; call the admin API from no page, or from its own"
             return problem(403, ApiReason.ORIGIN_REFUSED, detail)
         return None

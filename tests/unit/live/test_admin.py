@@ -116,7 +116,9 @@ class TestRefusing:
         document = problem_of(client.get("/v1/decisions/req-3"))
         assert (document.reason, document.nearest) == ("decision_not_kept", ("req-2", "req-1"))
 
-    @pytest.mark.parametrize("value", ["0", "-1", "1001", "ten", "", "1.5", "٣", "9" * 5000])
+    @pytest.mark.parametrize(
+        "value", ["0", "-1", "1001", "ten", "", "1.5", "٣", "9" * 5000, "000000001" + "0" * 5000, "000000001000000"]
+    )
     def test_limit_that_is_none(self, client: TestClient, value: str) -> None:
         document = problem_of(client.get("/v1/decisions", params={"limit": value}))
         assert (document.status, document.reason) == (400, "parameter_invalid")
@@ -157,7 +159,8 @@ class TestDoor:
     def test_foreign_pages_do_not(self, client: TestClient) -> None:
         document = problem_of(client.post("/v1/events", headers={"origin": "http://evil.example"}))
         assert (document.status, document.reason) == (403, "origin_refused")
-        assert problem_of(client.get("/v1/fleet", headers={"origin": "null"})).status == 403
+        for origin in ("null", "http://[x", "", "http://"):
+            assert problem_of(client.get("/v1/fleet", headers={"origin": origin})).status == 403
 
     def test_own_page_does(self, client: TestClient) -> None:
         assert client.get("/v1/fleet", headers={"origin": "http://localhost:9091"}).status_code == 200
