@@ -31,12 +31,13 @@ class RefusedError(AdminError):
 
 def get(admin: str, path: str) -> bytes:
     """Body of `GET path`. Raises AdminError."""
-    parts = urlsplit(admin if "//" in admin else f"http://{admin}")
     try:
-        host, port = parts.hostname, parts.port or 80
+        parts = urlsplit(admin if "//" in admin else f"http://{admin}")
+        host, port = parts.hostname if parts.scheme == "http" else None, parts.port or 80
+        (host or "").encode("idna")  # as connecting does: an empty or very long part of a name is an error
     except ValueError:
         host, port = None, 0
-    if parts.scheme != "http" or not host:
+    if not host:
         raise AdminError(f"--admin {admin!r} is no address of an admin API; give one like {DEFAULT}")
     connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
     try:

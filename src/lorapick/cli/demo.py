@@ -8,6 +8,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import Annotated
 
 import aiohttp
@@ -20,6 +21,7 @@ from rich.table import Table
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.stack import Stack, StackError
+from lorapick.live.stack_options import MOST_ADAPTERS
 from lorapick.live.traffic import Mix, Record, Results, drive
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.pod.values import SwapMode
@@ -47,12 +49,12 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     policy: Annotated[list[str] | None, typer.Option(help="A policy to compare; may be given several times.")] = None,
-    adapters: Annotated[int, typer.Option(min=1, help="Adapters, the first the most popular.")] = 40,
+    adapters: Annotated[int, typer.Option(min=1, max=MOST_ADAPTERS, help="Adapters, the first the most popular.")] = 40,
     pods: Annotated[int, typer.Option(min=1, help="Emulated pods.")] = 8,
     slots: Annotated[int, typer.Option(min=1, help="GPU slots for adapters on each pod.")] = 4,
     rate: Annotated[float, typer.Option(min=0.1, help="Requests per second on average, Poisson.")] = 60.0,
     requests: Annotated[int, typer.Option(min=1, help="Requests for each policy.")] = 1200,
-    seed: Annotated[int, typer.Option(help="Same seed, same adapters, times and sizes.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Same seed, same adapters, times and sizes.")] = 1,
     zipf: Annotated[float, typer.Option(min=0.0, help="Skew of popularity; 0: all adapters alike.")] = 1.0,
     mode: Annotated[SwapMode, typer.Option(help="drain: finish the batch before a swap; inline: as vLLM.")] = (
         SwapMode.INLINE
@@ -67,6 +69,9 @@ def demo(
     for name in policies:
         if name not in POLICIES:
             _fail(f"--policy {name!r} is unknown; use one of {', '.join(POLICIES)}", code=2)
+    for flag, value in (("--rate", rate), ("--zipf", zipf), ("--scrape-interval", scrape_interval)):
+        if not isfinite(value):
+            _fail(f"{flag} is {value:g}; it must be a number that is not infinite", code=2)
     setup = DemoSetup(
         adapters=adapters,
         pods=pods,

@@ -7,6 +7,7 @@ Not here: behaviour (see `live.podserver`).
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -24,10 +25,13 @@ from lorapick.live.podserver import (
     read_adapters,
     serve,
 )
+from lorapick.live.podserver.options import MAX_ADAPTERS
 from lorapick.model.pods import PodLimits
 from lorapick.pod.errors import PodError
 from lorapick.pod.values import AdapterSpec, PodConfig, SwapMode
 
+_COUNT = re.compile(r"-?[0-9]+", re.ASCII)
+_MOST_DIGITS = 9
 _DEFAULT = PodConfig()
 _LIMITS = PodLimits()
 
@@ -127,7 +131,9 @@ def _limits(slots: int, host: int, *, rank: int, requests: int) -> PodLimits:
 
 def _adapters(value: str, flag: str) -> tuple[AdapterSpec, ...]:
     """A count, or the path of a file that lists them."""
-    if value.lstrip("-").isdecimal():
+    if _COUNT.fullmatch(value):
+        if len(value) > _MOST_DIGITS:
+            raise OptionsError(f"{flag} is a number of {len(value)} digits; ask for 0 to {MAX_ADAPTERS}")
         return numbered_adapters(int(value))
     try:
         text = Path(value).read_bytes()

@@ -3,7 +3,7 @@
 In: flags by name. Out: an `UpPlan`, or an error that says what would be right. Not here: running it (`cli.up`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,16 @@ import msgspec
 
 from lorapick.cli.loading import load
 from lorapick.core.picking.policies import POLICIES
-from lorapick.live.stack_options import StackOptions
+from lorapick.live.stack_options import MOST_ADAPTERS, StackOptions
 from lorapick.model.pods import Pod
 from lorapick.model.settings import ServerSettings, Settings
-from lorapick.pod.values import SwapMode
+from lorapick.pod.values import SPEEDS, SwapMode
 from lorapick.wire.config import one_per_key, verbatim
 from lorapick.wire.podsfile import parse_pods
+
+_EVERYWHERE = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared with, not listened on
+_RATES = (0.001, 10_000.0)
+"""Requests per second of the sample traffic."""
 
 
 class UpError(ValueError):
@@ -48,9 +52,9 @@ def plan_of(flags: Mapping[str, Any]) -> UpPlan:
         ConfigError: the configuration, its pods file or its catalogue is wrong.
     """
     _check(flags)
-    if flags["config"] is None:
-        return _emulated(flags)
-    return _configured(flags, flags["config"])
+    plan = _emulated(flags) if flags["config"] is None else _configured(flags, flags["config"])
+    _check_apart(plan.listens)
+    return plan
 
 
 def _check(flags: Mapping[str, Any]) -> None:
@@ -60,9 +64,12 @@ def _check(flags: Mapping[str, Any]) -> None:
     for name, least in (("pods", 1), ("adapters", 0), ("pickers", 1), ("concurrency", 1)):
         if flags[name] < least:
             raise UpError(f"--{name} is {flags[name]}; it must be {least} or more")
-    for name in ("rate", "speed"):
-        if flags[name] <= 0:
-            raise UpError(f"--{name} is {flags[name]:g}; it must be above 0")
+    for name, most in (("adapters", MOST_ADAPTERS), ("seed", 2**31 - 1)):
+        if not 0 <= flags[name] <= most:
+            raise UpError(f"--{name} is {flags[name]}; it must be 0 to {most}")
+    for name, (low, high) in (("rate", _RATES), ("speed", SPEEDS)):
+        if not low <= flags[name] <= high:
+            raise UpError(f"--{name} is {flags[name]:g}; it must be above 0: {low:g} to {high:g}")
     for name in ("port", "admin_port", "metrics_port", "health_port"):
         if flags[name] is not None and not 0 < flags[name] < 65_536:
             raise UpError(f"--{name.replace('_', '-')} is {flags[name]}; ports go from 1 to 65535")
@@ -71,6 +78,19 @@ def _check(flags: Mapping[str, Any]) -> None:
         raise UpError(
             f"--pod-port is {flags['pod_port']}; {flags['pods']} pods need ports up to {last}, the end is 65535"
         )
+
+
+def _check_apart(listens: Sequence[tuple[str, str]]) -> None:
+    """No two parts may have one address; Envoy would say so only after everything else has started."""
+    for at, (address, remedy) in enumerate(listens):
+        for other, _ in listens[:at]:
+            if _clash(address, other):
+                raise UpError(f"two parts would listen on {address}; {remedy}")
+
+
+def _clash(one: str, other: str) -> bool:
+    (host, _, port), (other_host, _, other_port) = one.rpartition(":"), other.rpartition(":")
+    return int(port) == int(other_port) and (host == other_host or not _EVERYWHERE.isdisjoint((host, other_host)))
 
 
 def _one_of(flag: str, value: str, known: list[str]) -> None:

@@ -19,6 +19,10 @@ LORAPICK = (sys.executable, "-m", "lorapick.cli.main")
 """Our own command, without relying on the search path."""
 
 
+MOST_ADAPTERS = 10_000
+"""Adapters of emulated pods; what one pod may list is bounded."""
+
+
 class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
     """One Envoy, its pickers and pods. Addresses that are None get a free port on 127.0.0.1."""
 

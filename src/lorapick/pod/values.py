@@ -11,6 +11,9 @@ from lorapick.model.pods import PodLimits
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, BlockId, Bytes, Ratio, RequestId, Seconds, Tokens
 
+SPEEDS = (0.001, 10_000.0)
+"""Model seconds per real second, slowest and fastest, at which a pod may be run."""
+
 
 class SwapMode(StrEnum):
     """How a pod brings an adapter into a GPU slot."""

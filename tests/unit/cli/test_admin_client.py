@@ -54,3 +54,11 @@ def test_something_else_answers(admin: str, path: str) -> None:
 def test_answer_of_another_kind() -> None:
     with pytest.raises(AdminError, match="does not answer like lorapick's admin API"):
         decode(b"{}", ExplanationDocument, "http://x")
+
+
+@pytest.mark.parametrize(
+    "address", ["http://[::1", "http://a..b:80", "http://x:99999", "ftp://x", "http://" + "a" * 64]
+)
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(AdminError, match=r"is no address of an admin API; give one like http://127\.0\.0\.1:9091"):
+        get(address, "/ok")

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lorapick.cli import pod
+from lorapick.live.podserver import Served
 
 
 def run(*flags: str) -> Result:
@@ -21,7 +22,12 @@ def run(*flags: str) -> Result:
     ("flags", "parts"),
     [
         (["--max-loras", "8", "--max-cpu-loras", "4"], ["max_cpu_loras is 4", "max_loras 8"]),
-        (["--speed", "0"], ["speed is 0.0", "above 0"]),
+        (["--speed", "0"], ["speed is 0.0", "0.001 to 10000"]),
+        (["--speed", "inf"], ["speed is inf"]),
+        (["--drain-timeout", "nan"], ["drain_timeout is nan"]),
+        (["--adapters=--5"], ["--adapters --5", "give a count"]),
+        (["--adapters", "9" * 5000], ["--adapters is a number of 5000 digits", "0 to 100000"]),
+        (["--host", "a..b"], ["a..b"]),
         (["--adapters", "/no/such/file"], ["--adapters /no/such/file", "give a count"]),
         (["--catalogue", "-5"], ["-5 adapters", "0 to 100000"]),
         (["--load-failure-share", "2"], ["load_failure_share"]),
@@ -60,3 +66,8 @@ def test_help_names_every_switch() -> None:
     shown = run("--help").stdout
     for flag in ("--adapters", "--speed", "--mode", "--report-loaded", "--metrics-hang", "--no-runtime-lora"):
         assert flag in shown
+
+
+def test_an_ipv6_host_stands_in_brackets() -> None:
+    assert Served("::1", 8000).url == "http://[::1]:8000"
+    assert Served("127.0.0.1", 8000).url == "http://127.0.0.1:8000"

@@ -28,6 +28,10 @@ def test_unknown_policy_lists_the_known() -> None:
     [
         ("--pods", "0"),
         ("--adapters", "0"),
+        ("--adapters", "100000000"),
+        ("--seed", "-1"),
+        ("--rate", "nan"),
+        ("--zipf", "inf"),
         ("--slots", "0"),
         ("--rate", "0"),
         ("--requests", "x"),

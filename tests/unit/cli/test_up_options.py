@@ -1,4 +1,5 @@
 import inspect
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,13 @@ def test_no_traffic():
         ({"admin_port": 70_000}, "--admin-port is 70000"),
         ({"pod_port": 65_530}, "8 pods need ports up to 65537"),
         ({"rate": 0.0}, "--rate is 0; it must be above 0"),
+        ({"rate": nan}, "--rate is nan"),
+        ({"speed": nan}, "--speed is nan; it must be above 0: 0.001 to 10000"),
+        ({"speed": inf}, "--speed is inf"),
+        ({"seed": -1}, "--seed is -1; it must be 0 to 2147483647"),
+        ({"adapters": 100_000_000}, "--adapters is 100000000; it must be 0 to 10000"),
+        ({"admin_port": 8080}, "two parts would listen on 127.0.0.1:8080; choose another --admin-port"),
+        ({"pod_port": 8079}, "two parts would listen on 127.0.0.1:8080; choose another --pod-port"),
     ],
 )
 def test_flags_that_cannot_be_are_named(change, words):

@@ -30,3 +30,17 @@ def test_a_configuration_that_cannot_be(tmp_path: Path) -> None:
     assert (code, out) == (2, "")
     assert err == f"lorapick up: {path}:2:7: mode: is not yet available; write mode: enforce\n"
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_directory_that_is_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    code, out, err = run("--run-dir", str(file))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"lorapick up: the run directory {file} cannot be used: File exists")
+
+
+def test_numbers_that_are_none(tmp_path: Path) -> None:
+    code, out, err = run("--run-dir", str(tmp_path / "run"), "--rate", "nan")
+    assert (code, out) == (2, "")
+    assert err == "lorapick up: --rate is nan; it must be above 0: 0.001 to 10000\n"

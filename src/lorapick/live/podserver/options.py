@@ -9,11 +9,12 @@ import msgspec
 
 from lorapick.model.pods import PodLimits
 from lorapick.model.units import AdapterName, PodName, Seconds
-from lorapick.pod.values import AdapterSpec, PodConfig
+from lorapick.pod.values import SPEEDS, AdapterSpec, PodConfig
 
 CATALOGUE_ROOT = "/adapters/"
 """Paths below it exist on the emulated disk when the last part is a known adapter's name."""
 MAX_ADAPTERS = 100_000
+LONGEST: Seconds = 86_400.0
 
 
 class OptionsError(ValueError):
@@ -49,11 +50,17 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Real seconds that requests in flight get after SIGTERM."""
 
     def __post_init__(self) -> None:
-        _require(self.speed > 0, f"speed is {self.speed}; it must be above 0 (1.0 is real time)")
+        slowest, fastest = SPEEDS
+        _require(
+            slowest <= self.speed <= fastest,
+            f"speed is {self.speed}; it must be {slowest:g} to {fastest:g} (1.0 is real time)",
+        )
         _require(0 <= self.port <= 65_535, f"port is {self.port}; ports go from 0 (any free one) to 65535")
         _require(bool(self.name), "name is empty; name the pod, for example pod-0")
         _require(bool(self.base_model), "base_model is empty; name it as clients will ask for it")
-        _require(self.metrics_lag >= 0, f"metrics_lag is {self.metrics_lag} s; it must be 0 or more")
+        for what in ("metrics_lag", "drain_timeout"):
+            value = getattr(self, what)
+            _require(0 <= value <= LONGEST, f"{what} is {value} s; it must be 0 or more and at most {LONGEST:g}")
         _check_limits(self.config.limits)
         _check_names([*self.adapters, *self.catalogue], self.base_model)
 

@@ -35,8 +35,8 @@ class Served(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """`host:port`."""
-        return f"{self.host}:{self.port}"
+        """`host:port`; an IPv6 host in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
@@ -139,5 +139,8 @@ def _bind(host: str, port: int) -> socket.socket:
             raise PortInUseError(f"port {port} on {host} is in use: {remedy}") from None
         remedy = "give an address of this machine, and a port that this user may have"
         raise CannotListenError(f"cannot listen on {host}:{port}: {error.strerror}; {remedy}") from None
+    except UnicodeError:
+        listener.close()
+        raise CannotListenError(f"cannot listen on {host}: it is no name of a host; give an address") from None
     listener.setblocking(False)
     return listener

@@ -1,5 +1,7 @@
 """Options: good ones are taken, bad ones named with value, limit and remedy."""
 
+from math import inf, nan
+
 import pytest
 
 from lorapick.live.podserver.options import (
@@ -34,6 +36,11 @@ def test_a_size_follows_from_the_rank_unless_given() -> None:
     ("changes", "part"),
     [
         ({"speed": 0.0}, "speed is 0.0"),
+        ({"speed": inf}, "speed is inf; it must be 0.001 to 10000"),
+        ({"speed": nan}, "speed is nan"),
+        ({"drain_timeout": nan}, "drain_timeout is nan s; it must be 0 or more and at most 86400"),
+        ({"drain_timeout": inf}, "drain_timeout is inf"),
+        ({"metrics_lag": inf}, "metrics_lag is inf"),
         ({"port": 70_000}, "port is 70000"),
         ({"name": ""}, "name is empty"),
         ({"base_model": ""}, "base_model is empty"),
