@@ -91,6 +91,9 @@ class AdapterRoutes:
         name = body.lora_name
         if not name or not body.lora_path:
             raise invalid_input("Both 'lora_name' and 'lora_path' must be provided.")
+        if "," in name:
+            # vLLM takes it; its metrics page then means two adapters, and nothing that reads the page can know better.
+            raise invalid_input(f"The lora adapter name '{name}' has a comma, which joins names in the metrics.")
         if name == self._options.base_model:
             raise invalid_input(f"The lora adapter '{name}' conflicts with a served base model.")
         if name in self._driver.registered and not body.load_inplace:
@@ -106,10 +109,10 @@ class AdapterRoutes:
         folder = Path(path)
         try:
             config = msgspec.json.decode((folder / "adapter_config.json").read_bytes(), type=_PeftConfig)
-        except OSError:
-            raise unknown_adapter_path(name, path) from None
         except msgspec.DecodeError as error:
             raise internal(f"Call to add_lora method failed: {path}/adapter_config.json: {error}") from None
+        except (OSError, ValueError):  # ValueError: no path at all, such as one with a NUL
+            raise unknown_adapter_path(name, path) from None
         size = sum(file.stat().st_size for file in sorted(folder.glob("adapter_model.*")))
         return adapter_spec(name, rank=config.r, size=size or None)
 

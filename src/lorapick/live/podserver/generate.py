@@ -8,10 +8,12 @@ nothing about a load; those of a whole answer leave when it is complete.
 """
 
 import asyncio
+import string
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -40,6 +42,10 @@ from lorapick.pod.values import PodRequest
 B = TypeVar("B", bound=Body)
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+_IN_HEADERS = "".join(letter for letter in string.punctuation if letter != "%")
+"""What stands in headers as it is, beside letters and digits of ASCII."""
 
 
 class Generator:
@@ -134,9 +140,12 @@ class Generator:
             self._driver.release(ticket)
 
     def headers(self, adapter: AdapterName | None, tier: str | None = None) -> dict[str, str]:
-        """Who serves, as headers that no vLLM sends; what is not known yet is left out."""
+        """Who serves, as headers that no vLLM sends; what is not known yet is left out.
+
+        Names are percent-encoded where a header cannot hold them.
+        """
         facts = {"x-lorapick-pod": self.options.name, "x-lorapick-adapter": adapter, "x-lorapick-tier": tier}
-        return {name: value for name, value in facts.items() if value is not None}
+        return {name: quote(value, safe=_IN_HEADERS) for name, value in facts.items() if value is not None}
 
     def answer_id(self, prefix: str, request: Request) -> str:
         """The client's `x-request-id` becomes the id, as in vLLM."""

@@ -30,6 +30,10 @@ from lorapick.live.podserver.refusals import Json, bad_request
 from lorapick.model.units import AdapterName, Tokens
 
 DEFAULT_DIMENSIONS = 16
+MOST_DIMENSIONS = 16_384
+MOST_ITEMS = 2048
+MOST_NUMBERS = 500_000
+"""Numbers of all vectors of one answer; a million take the pod a second."""
 
 
 class Pooling:
@@ -44,7 +48,7 @@ class Pooling:
         prompts = [conversation(body.messages)] if body.messages else prompts_of(body.input)
         _require(prompts, "input")
         adapter = self._generator.adapter_of(body.model)
-        dimensions = body.dimensions or DEFAULT_DIMENSIONS
+        dimensions = _dimensions(body.dimensions, len(prompts))
         packed = body.encoding_format == "base64"
         vectors = [_vector(adapter, prompt, dimensions=dimensions, packed=packed) for prompt in prompts]
         rows = [{"index": at, "object": "embedding", "embedding": vector} for at, vector in enumerate(vectors)]
@@ -132,6 +136,19 @@ def _texts(field: str | list[str] | None) -> list[str]:
     return [field] if isinstance(field, str) else field or []
 
 
+def _dimensions(asked: int | None, prompts: int) -> int:
+    """Length of each vector. Numbers are made on the pod's one thread, so that there may not be too many of them."""
+    dimensions = DEFAULT_DIMENSIONS if asked is None else asked
+    if not 1 <= dimensions <= MOST_DIMENSIONS:
+        raise bad_request(f"dimensions is {dimensions}; it must be 1 to {MOST_DIMENSIONS}", param="dimensions")
+    if dimensions * prompts > MOST_NUMBERS:
+        message = f"{prompts} inputs of {dimensions} dimensions are more than {MOST_NUMBERS} numbers; send fewer inputs"
+        raise bad_request(message, param="dimensions")
+    return dimensions
+
+
 def _require(items: Sequence[object], name: str) -> None:
+    if len(items) > MOST_ITEMS:
+        raise bad_request(f"{name} has {len(items)} items; the emulated pod takes {MOST_ITEMS}", param=name)
     if not items:
         raise bad_request(f"{name} must be provided and non-empty.", param=name)

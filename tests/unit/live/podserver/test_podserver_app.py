@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
+from urllib.parse import unquote
 
 import aiohttp
 import pytest
@@ -544,3 +545,41 @@ async def test_status_routes() -> None:
 def test_bad_options_never_become_a_pod() -> None:
     with pytest.raises(OptionsError):
         PodServerOptions(metrics_lag=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/v1/embeddings", {"input": "x", "dimensions": 1_000_000_000}, "dimensions is 1000000000; it must be 1 to"),
+        ("/v1/embeddings", {"input": "x", "dimensions": 0}, "dimensions is 0"),
+        ("/v1/embeddings", {"input": ["x"] * 100_000}, "input has 100000 items; the emulated pod takes 2048"),
+        ("/v1/embeddings", {"input": ["x"] * 100, "dimensions": 16_000}, "100 inputs of 16000 dimensions"),
+        ("/score", {"text_1": "x", "text_2": ["x"] * 3000}, "text_2 has 3000 items"),
+        ("/rerank", {"query": "x", "documents": ["x"] * 3000}, "documents has 3000 items"),
+    ],
+)
+async def test_work_that_would_take_the_pods_time_is_refused(path: str, body: dict, words: str) -> None:
+    async with pod() as client:
+        answer = await client.post(path, model="base", **body)
+        assert answer.status == 400
+        assert words in answer.json["error"]["message"]
+
+
+async def test_names_that_no_header_can_hold_are_percent_encoded() -> None:
+    names = ("適配器", "nl\nx: y", "a b%", "org/code@7")
+    async with pod(name="pöd", adapters=tuple(adapter_spec(name) for name in names)) as client:
+        for name in names:
+            served = await client.post("/v1/completions", model=name, prompt="x", max_tokens=1)
+            assert served.status == 200
+            assert unquote(served.headers["x-lorapick-adapter"]) == name
+            assert served.headers["x-lorapick-pod"] == "p%C3%B6d"
+        assert served.headers["x-lorapick-adapter"] == "org/code@7"
+
+
+async def test_loads_of_what_cannot_be_are_refused() -> None:
+    async with pod() as client:
+        nul = await client.post("/v1/load_lora_adapter", lora_name="z", lora_path="a\0b")
+        assert (nul.status, nul.json["error"]["type"]) == (404, "NotFoundError")
+        comma = await client.post("/v1/load_lora_adapter", lora_name="a,b", lora_path="/adapters/adapter-000")
+        assert comma.status == 400
+        assert "'a,b' has a comma" in comma.json["error"]["message"]
