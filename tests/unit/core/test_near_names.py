@@ -2,7 +2,7 @@
 
 import pytest
 
-from lorapick.core.near_names import AMONG, BURST, KEPT, LONGEST, MOST_KEPT, RATE, NearNames
+from lorapick.core.near_names import AMONG, BURST, KEPT, LONGEST, MANY, MOST_KEPT, RATE, NearNames
 
 
 class Known:
@@ -68,3 +68,19 @@ def test_a_name_of_any_length_is_no_slip_of_the_pen() -> None:
     known = Known("legal")
     assert NearNames().of("l" * (LONGEST + 1), known, now=0.0) == []
     assert known.asked == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", ["team-01234-asistant", "taem-01234-assistant", "team-01234-assistant2", "Team-01234-assistant"]
+)
+def test_one_slip_is_found_among_very_many_names_by_both_ends(wrong: str) -> None:
+    known = Known(*(f"team-{n:05d}-assistant" for n in range(10 * MANY)))
+    assert NearNames().of(wrong, known, now=0.0)[0] == "team-01234-assistant"
+
+
+def test_of_very_many_names_only_whole_ones_are_given_and_never_the_name_itself() -> None:
+    known = Known("adapter-9\nadapter-99", "adapter-9", *(f"adapter-{n:06d}" for n in range(2 * MANY)), "adapter-9")
+    near = NearNames().of("adapter-9", known, now=0.0)
+    assert near and "adapter-9" not in near
+    assert all(name in known.names for name in near)
+    assert NearNames().of("?", known, now=0.0) == []
