@@ -22,7 +22,7 @@ from lorapick.wire.extproc.chunking import chunks
 from lorapick.wire.extproc.headers import REQUEST_ID, Intake, read_headers, read_subset
 from lorapick.wire.extproc.response import BodyMode, Renaming
 from lorapick.wire.extproc.routes import Route, route_of
-from lorapick.wire.openai import BodyError, RequestBody, read_body, with_model
+from lorapick.wire.openai import MAX_MODEL_CHARACTERS, BodyError, RequestBody, read_body, with_model
 from lorapick.wire.prefix import prefix_blocks
 
 
@@ -85,6 +85,12 @@ _RESPONSE_MODES = {
 }
 _LONGEST_KEY = 128
 """Characters of a session key that are kept as they are; longer ones are hashed."""
+_LONG_REWRITE = Refusal(
+    400,
+    Reason.BODY_INVALID,
+    f"x-llm-d-model-name-rewrite (or x-gateway-model-name-rewrite) has more than {MAX_MODEL_CHARACTERS} characters; "
+    "that is the limit of a model's name",
+)
 _NO_INTAKE = read_headers(())
 
 
@@ -119,6 +125,8 @@ class Incoming:
         self.intake = read_headers(message.request_headers.headers.headers)
         self.id = self._identify(self.intake.request_id)
         self.take_subset(message)
+        if self.intake.rewrite is not None and len(self.intake.rewrite) > MAX_MODEL_CHARACTERS:
+            return _LONG_REWRITE
         length = self.intake.content_length
         return self._too_large(length) if length is not None and length > self._options.max_body else None
 

@@ -66,6 +66,15 @@ class TestRefusals:
         commands = talk.receive(gateway.request_headers(headers=[("content-length", "101")], modes=DUPLEX))
         assert immediate(commands)[0] == 413
 
+    @pytest.mark.parametrize("name", ["x-gateway-model-name-rewrite", "x-llm-d-model-name-rewrite"])
+    @pytest.mark.parametrize("modes", [BUFFERED, DUPLEX])
+    def test_a_rewrite_is_as_long_as_a_model_name_at_the_most(self, name: str, modes: tuple[int, int]) -> None:
+        commands = session().receive(gateway.request_headers(headers=[(name, "x" * 513)], modes=modes))
+        status, headers, answer = immediate(commands)
+        assert (status, headers["x-lorapick-reason"]) == (400, "body_invalid")
+        assert "more than 512 characters" in answer["error"]["message"]
+        asked(session(), headers=[(name, "x" * 512)])
+
     def test_a_body_of_the_limit_passes(self) -> None:
         talk = session(max_body=len(BODY))
         asked(talk, headers=[("content-length", str(len(BODY)))])
