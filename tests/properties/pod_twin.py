@@ -114,7 +114,7 @@ class PodTwin:
         limits = self.config.limits
         self.most = limits.max_cpu_loras if self.unified else limits.max_loras
         self.sent_for = []
-        self.blocked = False
+        self.blocked, self.short, self.debt = False, False, 0
         self.folded, self.heading_for, self.just_there, self.only = None, [], False, None
 
     # ---- inputs ----
@@ -345,8 +345,8 @@ class PodTwin:
             for weights in self.orders[:room]:
                 if self.unified and not self.find_pages(weights, 0, t):
                     break
+                self.evict_cached()
                 ready.append(weights)
-            self.evict_cached()
             if ready:
                 self.protected, self.to_load = list(ready), ready
                 self.orders = self.orders[len(ready) :]
@@ -354,7 +354,11 @@ class PodTwin:
                 return
         if config.merging.mode is not Merging.NEVER and self.merge(t):
             return
+        self.short = False
+        self.debt = self.debt if self.running else 0
+        self.tokens_left = (config.max_batched_tokens or 10**9) - len(self.running) - self.debt
         self.blocked = preempted or not self.admit(t)
+        self.debt = max(0, -self.tokens_left)
         self.evict_cached()
         if self.drains and self.drain(t):
             return
@@ -380,8 +384,12 @@ class PodTwin:
                     return True
             elif weights not in [None, *self.active()] and len(self.active()) >= self.most:
                 continue
+            if self.tokens_left <= 0:
+                self.short = True
+                return True
             if not self.join(work, t):
                 return False
+            self.tokens_left -= work.request.prompt_tokens + work.tokens - work.reused
         return True
 
     def join(self, work, t):
@@ -412,6 +420,7 @@ class PodTwin:
         config = self.config
         if not self.running:
             self.idle_since = t
+            self.debt = 0
             return
         prefill = 0
         for work in self.joiners:
@@ -427,7 +436,7 @@ class PodTwin:
                 )
         self.joiners = []
         requests, length = len(self.running), self.step_length()
-        if config.step.scan and not self.drains and not self.blocked:
+        if config.step.scan and not self.drains and not self.blocked and not self.short:
             length += config.step.scan * self.kept_out()
         empty = 0.0 if self.drain_since is None else max(0.0, 1.0 - requests / self.drain_width)
         self.activity = Step(t, prefill * config.prefill_per_token, length, empty)

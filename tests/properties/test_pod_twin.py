@@ -65,6 +65,7 @@ def configs(draw):
         block_size=BLOCK,
         kv_blocks=draw(st.integers(4, 14)),
         max_model_len=40,
+        max_batched_tokens=draw(st.sampled_from([None, 6, 20])),
         load_failure_share=draw(st.sampled_from([0.0, 0.0, 0.25, 1.0])),
     )
 
@@ -248,6 +249,7 @@ def busy_config(rng, mode):
         block_size=BLOCK,
         kv_blocks=rng.randint(8, 20),
         max_model_len=32,
+        max_batched_tokens=rng.choice([None, None, 5, 12, 30]),
         load_failure_share=rng.choice([0.0, 0.0, 0.0, 0.1]),
     )
 

@@ -26,6 +26,7 @@ def _check_sizes(config: PodConfig) -> None:
         "kv_blocks": config.kv_blocks,
         "max_model_len": config.max_model_len,
         "kv_bytes_per_token": config.kv_bytes_per_token,
+        "max_batched_tokens": config.max_batched_tokens if config.max_batched_tokens is not None else 1,
     }
     for name, size in sizes.items():
         if size < 1:

@@ -74,6 +74,7 @@ class Machine:
         self.seating = Seating(
             self.batch, self.kv, self.levels, seats=limits.max_num_seqs, slots=self.slots, ledger=self.ledger
         )
+        self.seating.step_tokens = config.max_batched_tokens
         self.queue = self.seating.queue
         self.drain = self.seating.drain = Drain(self.loader, self.batch) if config.mode is SwapMode.DRAIN else None
         self.folding = self.seating.folding = (
@@ -151,6 +152,8 @@ class Machine:
             ledger.charge_steps(t - span.origin, self.drain.empty_share)
         ledger.output_tokens += span.count * len(batch.running) - len(self.seating.aborted)
         batch.steps += span.count
+        if self.seating.debt:
+            self.seating.repay(span.count - 1)
         if batch.ends and batch.ends[0][0] <= batch.steps:
             self.kv.trim(batch.steps - 1)
             self.seating.drop_aborted()
@@ -184,8 +187,11 @@ class Machine:
             return
         if self.folding is not None and self._merge(self.folding, t):
             return
-        if not preempted and self.queue:
+        seating.short = False
+        if self.queue and not preempted:
             seating.admit(t)
+        elif seating.debt:
+            seating.repay()
         # Merging decides by who runs and who waits, and being sent back changes that.
         seating.stale = preempted
         if self.drain is not None and self._drain(self.drain, t):
@@ -198,6 +204,7 @@ class Machine:
             self.phase = Phase.IDLE
             self.since = t
             self.due = inf
+            seating.debt = 0
 
     # ---- spans ----
 
@@ -211,7 +218,7 @@ class Machine:
                     self._start(job, t)
             seating.joiners = []
         step = self.timer.seconds() if folding is None or not folding.bare else self.timer.merged_seconds()
-        if self.scan and not seating.blocked:
+        if self.scan and not seating.blocked and not seating.short:
             step += self.scan * seating.deferred()
         count = 1 if self._is_overdue() else self.kv.lasts(batch.steps, batch.steps_to_end())
         span.begin(t, origin=t + tokens * self.config.prefill_per_token, step=step, count=count)
@@ -224,7 +231,11 @@ class Machine:
     def _is_overdue(self) -> bool:
         """Whether the next scheduling has something to do already: somebody left, or came during a load."""
         seating = self.seating
-        if seating.aborted or (seating.stale and self.queue and (self.watchful or not seating.blocked)):
+        if (
+            seating.short
+            or seating.aborted
+            or (seating.stale and self.queue and (self.watchful or not seating.blocked))
+        ):
             return True
         return bool(self.loader.orders) and self.drain is None and self.batch.active < self.slots
 

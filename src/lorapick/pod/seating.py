@@ -5,8 +5,9 @@ Not here: when that happens and what follows from it (`machine`), loads.
 """
 
 from itertools import chain
+from math import inf
 
-from lorapick.model.units import Seconds
+from lorapick.model.units import Seconds, Tokens
 from lorapick.pod.batch import Batch, Job
 from lorapick.pod.draining import Drain
 from lorapick.pod.folding import Folding
@@ -26,6 +27,7 @@ class Seating:
         "aborted",
         "batch",
         "blocked",
+        "debt",
         "drain",
         "folding",
         "joiners",
@@ -33,8 +35,10 @@ class Seating:
         "pages",
         "queue",
         "seats",
+        "short",
         "slots",
         "stale",
+        "step_tokens",
     )
 
     def __init__(self, batch: Batch, kv: KvPool, levels: Levels, *, seats: int, slots: int, ledger: Ledger) -> None:
@@ -57,6 +61,12 @@ class Seating:
         """Somebody came or left since the queue was looked at."""
         self.blocked = False
         """Somebody could run but for a seat or memory: nobody joins until somebody leaves."""
+        self.step_tokens: Tokens | None = None
+        """Tokens computed in one step at most; None: no limit."""
+        self.debt: Tokens = 0
+        """Tokens by which the last to join exceeded that; the next steps have so many less."""
+        self.short = False
+        """Somebody could join but for `step_tokens`: in the next step."""
         self._levels = levels
         self._ledger = ledger
 
@@ -136,36 +146,57 @@ class Seating:
             self.blocked = True
         return preempted
 
+    def repay(self, steps: int = 1) -> None:
+        """So many steps are made in which nobody joins."""
+        if self.step_tokens is not None:
+            self.debt = max(0, self.debt - steps * (self.step_tokens - len(self.batch.running)))
+
     def admit(self, t: Seconds) -> None:
-        """Let those join who may."""
+        """Let those join who may, for a step that is made now."""
         folding, drain = self.folding, self.drain
+        left = inf if self.step_tokens is None else self.step_tokens - len(self.batch.running) - self.debt
+        if not self.batch.running:
+            left += self.debt  # nothing that could have been put off is left
         if folding is not None and folding.only is not None:
-            self._admit_only(folding.only, t)
-            return
-        if self.blocked and drain is None and folding is None:
-            return
+            left = self._admit_only(folding.only, t, left)
+        elif not self.blocked or drain is not None or folding is not None:
+            left = self._admit_in_turn(drain, t, left)
+        if left < inf:
+            self.debt = max(0, -int(left))
+
+    def _admit_in_turn(self, drain: Drain | None, t: Seconds, left: float) -> float:
+        """First come first served; returns what is left of the tokens `left` for this step."""
         queue, batch = self.queue, self.batch
         self.blocked = False
         while True:
             job = queue.next(room=batch.active < self.slots) if drain is None else drain.next(queue)
             if job is None:
-                return
+                return left
+            if left <= 0:
+                self.short = True
+                return left
             if not self._seat(job, t):
                 self.blocked = True
-                return
+                return left
             queue.take(job)
+            left -= job.prompt + job.out - job.reused
 
-    def _admit_only(self, only: tuple[AdapterCopy | None, ...], t: Seconds) -> None:
-        """Let those join who want what is merged into the weights, or is to be."""
+    def _admit_only(self, only: tuple[AdapterCopy | None, ...], t: Seconds, left: float) -> float:
+        """As `_admit_in_turn`, for those who want what is merged into the weights, or is to be."""
         self.blocked = False
         for job in [job for job in self.queue if job.adapter in only]:
             adapter = job.adapter
             if adapter is not None and not adapter.seats and self.batch.active >= self.slots:
                 continue
+            if left <= 0:
+                self.short = True
+                return left
             if not self._seat(job, t):
                 self.blocked = True
-                return
+                return left
             self.queue.remove(job)
+            left -= job.prompt + job.out - job.reused
+        return left
 
     def _seat(self, job: Job, t: Seconds) -> bool:
         """Let a request join if there is a seat and memory for it."""

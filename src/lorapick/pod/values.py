@@ -117,6 +117,10 @@ class PodConfig(msgspec.Struct, frozen=True, kw_only=True):
     kv_blocks: int = 18_875
     """KV blocks of `block_size` tokens (302,000 tokens on the calibrated H100); `unified`: pages, also of adapters."""
     max_model_len: Tokens = 8192
+    max_batched_tokens: Tokens | None = None
+    """Tokens computed in one step at most: one per running request, and the prompts of those that join (vLLM's
+    `max_num_batched_tokens`). Prompts are not split: the last to join may exceed it, and the next steps have so much
+    less. None: no limit."""
     memory: Memory = Memory.SLOTS
     kernel: Kernel = Kernel.DISTINCT
     merging: MergePolicy = MergePolicy()

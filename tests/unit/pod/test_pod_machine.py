@@ -74,6 +74,16 @@ def test_no_more_requests_run_than_there_are_seats():
     assert [event.t for event in of(RequestFinished, rest(engine))] == pytest.approx([0.02, 0.03, 0.04, 0.05])
 
 
+def test_prompts_that_exceed_the_tokens_of_a_step_put_the_next_ones_off():
+    engine = pod(prefill_per_token=0.1 * MS, max_batched_tokens=100)
+    for index, prompt in enumerate([60, 250, 10, 10]):
+        engine.submit(ask(f"r{index}", prompt=prompt, output=9), 0.0)
+    starts = [(round(event.t / MS, 3), event.request_id) for event in of(RequestStarted, rest(engine))]
+    # r0 has begun alone at 0, its step takes 16. 99 are left, r1 takes 250 (its step: 35), which leaves the next step
+    # 98 - 151 and the one after that 98 - 53.
+    assert starts == [(0, "r0"), (16, "r1"), (16 + 35 + 10, "r2"), (16 + 35 + 10, "r3")]
+
+
 def test_an_aborted_request_keeps_its_place_until_the_step_ends_and_gets_no_more_tokens():
     engine = pod(seqs=1)
     engine.submit(ask("r", output=100), 0.0)
