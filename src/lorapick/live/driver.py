@@ -42,8 +42,8 @@ MakeEvent = Callable[[Seconds, int], Event]
 class Recorder(Protocol):
     """Keeps events for a replay (see `live.eventlog`)."""
 
-    def record(self, event: Event) -> None:
-        """Keep one event."""
+    def record(self, event: Event, outcome: Sequence[Effect] | Exception) -> None:
+        """Keep one event, with its effects or with what the core raised."""
         ...
 
 
@@ -87,14 +87,24 @@ class Driver:
         t = self._last_t = max(self._clock(), self._last_t)
         self._next_id += 1
         event = make(t, self._next_id)
-        effects = self.fleet.apply(event, t)
-        if self._recorder is not None:
-            self._recorder.record(event)
+        effects = self._apply(event, t)
         for effect in effects:
             self._perform(effect)
         for observer in self.observers:
             observer.observe(event, effects)
         self._arm()
+        return effects
+
+    def _apply(self, event: Event, t: Seconds) -> list[Effect]:
+        recorder = self._recorder
+        if recorder is None:
+            return self.fleet.apply(event, t)
+        try:
+            effects = self.fleet.apply(event, t)
+        except Exception as error:
+            recorder.record(event, error)
+            raise
+        recorder.record(event, effects)
         return effects
 
     def now(self) -> Seconds:

@@ -26,7 +26,6 @@ from lorapick.live.published import PublishedViews
 from lorapick.live.scrape import Scraper
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.settings import Settings
-from lorapick.wire.config import settings_hash
 
 
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +64,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         recorder = None
         if event_log is not None:
-            recorder = stack.enter_context(
-                EventLog(event_log, configuration=settings_hash(settings), seed=settings.seed)
-            )
+            recorder = stack.enter_context(EventLog(event_log, settings=settings, seed=settings.seed))
         parts = _build(settings, recorder)
         addresses = await _listen(stack, settings, parts, static=static)
         await _run(settings, parts, beside=beside, stop=stop, ready=lambda: on_ready(addresses))

@@ -1,13 +1,11 @@
 """The live driver: answers at once, holds as futures, time by the event loop, and a log that reads back."""
 
 import asyncio
-import time
 
-import msgspec
 import pytest
 
 from lorapick.live.driver import Driver
-from lorapick.live.eventlog import FORMAT, EventLog, LogHeader
+from lorapick.live.eventlog import EventLog
 from lorapick.live.ports import ModelCard, Usage
 from lorapick.model import events
 from lorapick.model.adapters import Adapter, Alias, AliasTarget
@@ -16,8 +14,11 @@ from lorapick.model.pods import PodReport, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
+from lorapick.plan.datafiles import open_lines
+from lorapick.sim.replay import replay
 from lorapick.testing.clock import ManualClock
 from lorapick.testing.playbook import plain_pod
+from lorapick.wire.eventlog import LogReader
 
 SETTINGS = Settings(adapters=(Adapter(name="legal", source="/adapters/legal"), Adapter(name="code")))
 
@@ -32,8 +33,8 @@ class Kept:
     def observe(self, event, effects):
         self.seen.append((event, effects))
 
-    def record(self, event):
-        self.recorded.append(event)
+    def record(self, event, outcome):
+        self.recorded.append((event, outcome))
 
     def kinds(self):
         return [type(event).__name__ for event, _ in self.seen]
@@ -218,32 +219,32 @@ async def test_alerts_stand_until_they_are_cleared(caplog):
         driver._perform("what?")
 
 
-async def test_the_log_reads_back_as_the_events_that_were_applied(tmp_path):
+async def test_the_log_leads_to_the_same_decisions(tmp_path):
     kept, path = Kept(), tmp_path / "events.jsonl"
-    before = time.time() - time.monotonic()
-    with EventLog(path, configuration="abc123", seed=1) as log:
+    with EventLog(path, settings=SETTINGS, seed=1) as log:
         driver = drive(small("a"), recorder=log, observers=[kept])
         fill(driver, 2)
-        driver.ask(request("r3", blocks=(1, 2**64 - 1), session="s"))
+        assert isinstance(driver.ask(request("r3", blocks=(1, 2**64 - 1), session="s")), asyncio.Future)
         report = PodReport(waiting=1, running=1, registered=("legal",))
         driver.submit(lambda t, i: events.PodReported(t=t, id=i, pod="a", report=report, since=t))
         driver.submit(lambda t, i: events.ConfigChanged(t=t, id=i, settings=SETTINGS))
         driver.ended("fill0", Outcome.SERVED, 200, None)
         driver.submit(lambda t, i: events.PodSilent(t=t, id=i, pod="a", why=SilentWhy.TIMEOUT))
-    head, *lines = path.read_bytes().splitlines()
-    header = msgspec.json.decode(head, type=LogHeader)
-    assert (header.version, header.configuration, header.seed) == (FORMAT, "abc123", 1)
-    assert header.epoch == pytest.approx(before, abs=5.0)
-    assert [msgspec.json.decode(line, type=events.AnyEvent) for line in lines] == [event for event, _ in kept.seen]
+    reader = LogReader(open_lines(path))
+    assert (reader.header.settings, reader.header.seed) == (SETTINGS, 1)
+    assert [step.event for step in reader] == [event for event, _ in kept.seen]
+    found = replay(LogReader(open_lines(path)))
+    assert (found.difference, found.answers) == (None, {"dispatch": 3, "hold": 1})
 
 
-async def test_an_event_that_is_refused_is_not_recorded():
+async def test_an_event_that_is_refused_is_recorded_with_the_error():
     kept = Kept()
     driver = drive(plain_pod("a"), recorder=kept)
     driver.ask(request("r1"))
     with pytest.raises(ValueError, match="in flight already"):
         driver.submit(lambda t, i: events.RequestArrived(t=t, id=i, request=request("r1")))
-    assert [type(event).__name__ for event in kept.recorded] == ["PodAppeared", "RequestArrived"]
+    assert [type(event).__name__ for event, _ in kept.recorded] == ["PodAppeared", "RequestArrived", "RequestArrived"]
+    assert [type(outcome).__name__ for _, outcome in kept.recorded] == ["list", "list", "ValueError"]
 
 
 async def test_models_are_listed_once_each():
