@@ -78,10 +78,11 @@ class NearNames:
 
 def _narrowed(name: str, names: Sequence[str]) -> list[str]:
     """Names that share most letters with `name` at its begin or its end, by searches through one long text."""
+    if "\n" in name or not name:
+        return []
     text = "\n" + "\n\n".join(names) + "\n"
-    # A name with a line break would be cut into lines that are no names.
-    if text.count("\n") != 2 * len(names):
-        return _narrowed(name, [each for each in names if "\n" not in each])
+    if text.count("\n") != 2 * len(names):  # a name with a line break would be cut into lines that are no names
+        text = "\n" + "\n\n".join(each for each in names if "\n" not in each) + "\n"
     text = text.replace(f"\n{name}\n", "")
     begins = _lines(text, _rarest(text, lambda length: "\n" + name[:length], longest=len(name)))
     ends = _lines(text, _rarest(text, lambda length: name[len(name) - length :] + "\n", longest=len(name)))
@@ -104,6 +105,8 @@ def _lines(text: str, part: str) -> list[str]:
     while at >= 0 and len(found) < _NARROWED:
         inner = at + 1 if part[0] == "\n" else at
         start, end = text.rfind("\n", 0, inner) + 1, text.find("\n", inner)
+        if end < 0:
+            break
         found.append(text[start:end])
         at = text.find(part, end)
     return found

@@ -83,4 +83,6 @@ def test_of_very_many_names_only_whole_ones_are_given_and_never_the_name_itself(
     near = NearNames().of("adapter-9", known, now=0.0)
     assert near and "adapter-9" not in near
     assert all(name in known.names for name in near)
-    assert NearNames().of("?", known, now=0.0) == []
+    for name in ("?", "", "\n", "adapter-000001\n\nadapter-000002"):
+        assert NearNames().of(name, known, now=0.0) == []
+    assert NearNames().of("a", Known(*(f"a\n{n}" for n in range(2 * MANY))), now=0.0) == []
