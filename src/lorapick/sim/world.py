@@ -76,7 +76,7 @@ class World:
         self.fleet = Fleet(setup.settings, seed=seed, journal=setup.journal)
         self.observer = observer
         self._names = tuple(spec.name for spec in setup.adapters)
-        self._next_event = 0
+        self._events = 0
         self._tick_at: Seconds | None = None
         self._arrivals: Iterator[Arrival] = iter(())
         self._exhausted = True
@@ -155,10 +155,14 @@ class World:
 
     def apply(self, kind: Callable[..., Event], **fields: Any) -> None:
         """Hand the core an event of `kind`, now, and perform what it says."""
-        now = self.kernel.now
-        self._next_event = number = self._next_event + 1
-        event = kind(t=now, id=number, **fields)
-        effects = self.fleet.apply(event, now)
+        self._hear(kind(t=self.kernel.now, id=self._number(), **fields))
+
+    def _number(self) -> int:
+        self._events += 1
+        return self._events
+
+    def _hear(self, event: Event) -> None:
+        effects = self.fleet.apply(event, event.t)
         if self.heard is not None:
             self.heard(event, effects)
         if effects:
@@ -170,9 +174,9 @@ class World:
                     act(effect)
         due = self.fleet.next_wakeup()
         if due is not None and (self._tick_at is None or due < self._tick_at):
-            self._tick_at = max(due, now)
+            self._tick_at = max(due, event.t)
             self.kernel.at(self._tick_at, self._tick, priority=_TICK)
-        if self.check_every is not None and number % self.check_every == 0:
+        if self.check_every is not None and event.id % self.check_every == 0:
             self._check()
 
     def _check(self) -> None:
@@ -213,7 +217,7 @@ class World:
             session=arrival.session,
             tenant=arrival.tenant,
         )
-        self.apply(said.RequestArrived, request=request)
+        self._hear(said.RequestArrived(t=self.kernel.now, id=self._number(), request=request))
 
     def _reject(self, effect: Reject) -> None:
         del self._open[effect.request_id]
@@ -255,7 +259,8 @@ class World:
     def _end(self, request_id: RequestId, outcome: Outcome, *, status: int) -> None:
         now, arrival = self.kernel.now, self._open.pop(request_id)
         self.observer.ended(request_id, outcome, now=now)
-        self.apply(said.RequestEnded, request_id=request_id, outcome=outcome, status=status)
+        ended = said.RequestEnded(t=now, id=self._number(), request_id=request_id, outcome=outcome, status=status)
+        self._hear(ended)
         if self._followers is not None and outcome is _SERVED:
             for follower in self._followers.after_end(arrival, now):
                 self._coming += 1
@@ -271,9 +276,9 @@ class World:
             self.kernel.at(due, self._wake, argument=sim, priority=_POD)
 
     def _wake(self, sim: SimPod) -> None:
-        # A wake that a sooner one has overtaken finds nothing to do.
-        if sim.due is not None and sim.due <= self.kernel.now:
-            sim.due = None
+        if sim.due != self.kernel.now:
+            return  # a sooner wake has overtaken this one, and set what comes next
+        sim.due = None
         self.advance(sim)
         self._rewake(sim)
 

@@ -25,6 +25,8 @@ from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 _SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOURCES)}
+# Looking a member up in its enum costs more than the rest of a write, and every scrape writes all cells of a pod.
+_DISK, _IDLE, _SERVING = int(Tier.DISK), Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
 class Residency:
@@ -388,12 +390,14 @@ class Residency:
 
     def _write(self, home: PodResidency, name: AdapterName) -> None:
         cell = home.cells.get(name)
-        code = int(Tier.DISK)
+        code = _DISK
         if cell is not None:
             tier = cell.tier
-            if tier is Tier.GPU_IDLE and (cell.in_flight or cell.active):
-                tier = Tier.GPU_SERVING
-            code = tier | _SOURCE_BITS[cell.source] | (PINNED if cell.pinned else 0)
+            if tier is _IDLE and (cell.in_flight or cell.active):
+                tier = _SERVING
+            code = tier | _SOURCE_BITS[cell.source]
+            if cell.pinned:
+                code |= PINNED
         if not self.registry.accepts(home.row, name):
             code &= ~TIER_BITS
         self._columns.adapter_row(name)[home.row] = code
