@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lorapick.cli.simulation_plan import SimulationError, SimulationPlan, plan_of
+from lorapick.cli.simulation_plan import Point, SimulationError, SimulationPlan, plan_of
 from lorapick.cli.simulation_table import print_capacities, print_comparison, print_expected, print_family
 from lorapick.plan.simulations import capacities, play_all
 from lorapick.plan.spreading import Progress as Told
@@ -86,17 +86,25 @@ def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
 
 
 def _family(plan: SimulationPlan, *, as_json: bool) -> None:
-    jobs = [job for _, jobs in plan.family for job in jobs]
+    jobs = [job for point in plan.family for job in point.jobs]
     with _bar(f"{plan.scenario.name}, {_counted(len(jobs), 'run')}") as told:
         reports = list(play_all(jobs, workers=plan.workers, progress=told))
-    results: list[tuple[dict[str, str], Comparison]] = []
-    for point, of_point in plan.family:
-        found, reports = reports[: len(of_point)], reports[len(of_point) :]
-        results.append((point, compare(found)))
+    results: list[tuple[Point, Comparison | None]] = []
+    for point in plan.family:
+        found, reports = reports[: len(point.jobs)], reports[len(point.jobs) :]
+        results.append((point, compare(found) if found else None))
     if as_json:
-        _print([{"point": point, "comparison": msgspec.to_builtins(compared)} for point, compared in results])
+        _print([_point(point, compared) for point, compared in results])
     else:
         print_family(Console(), plan.scenario, results)
+
+
+def _point(point: Point, compared: Comparison | None) -> dict[str, Any]:
+    return {
+        "point": point.values,
+        "why_not": point.why_not or None,
+        "comparison": msgspec.to_builtins(compared),
+    }
 
 
 def _capacity(plan: SimulationPlan, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from lorapick.plan.scenario_files import UnknownScenario, load_scenario
 from lorapick.plan.simulations import Job, jobs_for, points
 from lorapick.sim.scenario import Scenario
 from lorapick.sim.scenario_text import shortened
+from lorapick.wire.config import ConfigError
 from lorapick.wire.units import UnitError, parse_duration
 
 MOST_SEEDS = 1000
@@ -25,13 +26,23 @@ class SimulationError(ValueError):
     """Flags that cannot be obeyed; the text says why and what would be right."""
 
 
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One point of a family."""
+
+    values: dict[str, str]
+    """What its keys are."""
+    jobs: tuple[Job, ...] = ()
+    why_not: str = ""
+    """Why it cannot be; empty when it can."""
+
+
 class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What `lorapick simulate` will do."""
 
     scenario: Scenario
     jobs: tuple[Job, ...]
-    family: tuple[tuple[dict[str, str], tuple[Job, ...]], ...] = ()
-    """With --grid: every point, and its jobs."""
+    family: tuple[Point, ...] = ()
+    """With --grid: every point."""
     limit: Seconds | None = None
     """With --capacity: the latency limit."""
     workers: int | None = None
@@ -52,13 +63,19 @@ def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
         raise SimulationError(f"--capacity: {scenario.name} has no latency_limit; add one: --set latency_limit=1s")
     if flags["grid"] and not scenario.grid:
         raise SimulationError(f"--grid: {scenario.name} is no family; it has no grid")
-    family = []
-    for point in points(scenario.grid) if flags["grid"] else ():
-        there = _scenario(flags, {**overrides, **point})
-        family.append((point, _jobs(there, flags)))
+    family = [_point(flags, overrides, values=values) for values in points(scenario.grid)] if flags["grid"] else []
     return SimulationPlan(
         scenario=scenario, jobs=_jobs(scenario, flags), family=tuple(family), limit=limit, workers=flags["workers"]
     )
+
+
+def _point(flags: Mapping[str, Any], overrides: Mapping[str, str], *, values: dict[str, str]) -> Point:
+    try:
+        there = _scenario(flags, {**overrides, **values})
+    except ConfigError as error:
+        # A fleet that cannot be is an answer too: a thousand slots fit no GPU.
+        return Point(values=values, why_not=error.problems[0].message)
+    return Point(values=values, jobs=_jobs(there, flags))
 
 
 def _check(flags: Mapping[str, Any]) -> None:

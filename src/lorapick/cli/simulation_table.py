@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from lorapick.cli.simulation_plan import Point
 from lorapick.plan.capacity import Capacity
 from lorapick.sim.compare import Comparison, Estimate, estimate
 from lorapick.sim.hardware import PRESETS
@@ -15,16 +16,7 @@ from lorapick.sim.metrics import METRICS, Metric, shown
 from lorapick.sim.report import RunReport
 from lorapick.sim.scenario import Expected, Scenario
 
-FAMILY = (
-    "served_rate",
-    "p95_ms",
-    "ttft_p95_ms",
-    "swap_share",
-    "swap_rate",
-    "hit_ratio",
-    "inference_share",
-    "lost_share",
-)
+FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "inference_share")
 """Metrics of a family's table."""
 BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
 """Bounds below the number of loads, by what a report calls them."""
@@ -91,19 +83,27 @@ def articles(each: Expected, metric: Metric) -> str:
     return each.article if isinstance(each.article, str) else shown(each.article, metric.unit)
 
 
-def print_family(console: Console, scenario: Scenario, results: Sequence[tuple[dict[str, str], Comparison]]) -> None:
+def print_family(console: Console, scenario: Scenario, results: Sequence[tuple[Point, Comparison | None]]) -> None:
     """A row per point and policy."""
-    _print_head(console, scenario, results[0][1].seeds)
+    hardware = PRESETS[scenario.fleet.hardware]
+    console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}; {hardware.name}", highlight=False)
     table = Table()
-    for key in (*results[0][0], "policy"):
-        table.add_column(key)
+    for key in (*results[0][0].values, "policy"):
+        table.add_column(key.rpartition(".")[2])
     for name in FAMILY:
         table.add_column(METRICS[name].label, justify="right")
     for point, compared in results:
+        if compared is None:
+            table.add_row(*point.values.values(), "", "cannot be")
+            continue
         for policy in compared.policies:
             cells = [estimated(compared.of(name, policy), METRICS[name]) for name in FAMILY]
-            table.add_row(*point.values(), policy, *cells)
+            table.add_row(*point.values.values(), policy, *cells)
     console.print(table)
+    for point, _ in results:
+        if point.why_not:
+            values = ", ".join(f"{key}={value}" for key, value in point.values.items())
+            console.print(f"{values}: {point.why_not}", highlight=False)
 
 
 def print_capacities(console: Console, scenario: Scenario, found: Sequence[Capacity]) -> None:

@@ -12,7 +12,7 @@ from lorapick.model import events as said
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Bytes
-from lorapick.pod.values import AdapterSpec, PodConfig
+from lorapick.pod.values import AdapterSpec, Memory, MergePolicy, PodConfig
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.kernel import Priority
@@ -59,15 +59,20 @@ def _followers(scenario: Scenario, seed: int) -> Followers | None:
 
 def pod_config(scenario: Scenario) -> PodConfig:
     """What every pod of the scenario is."""
-    hardware = PRESETS[scenario.fleet.hardware]
+    fleet, hardware = scenario.fleet, PRESETS[scenario.fleet.hardware]
+    slots = fleet.limits.max_loras if fleet.memory is Memory.SLOTS else 0
     return PodConfig(
-        limits=scenario.fleet.limits,
-        mode=scenario.fleet.mode,
+        limits=fleet.limits,
+        mode=fleet.mode,
         step=hardware.step,
         swap=hardware.swap,
         prefill_per_token=hardware.prefill_per_token,
         block_size=hardware.block_size,
-        kv_blocks=hardware.kv_blocks,
+        kv_blocks=hardware.kv_blocks(slots, max(scenario.adapters.ranks)),
+        kv_bytes_per_token=hardware.kv_bytes_per_token,
+        memory=fleet.memory,
+        kernel=fleet.kernel,
+        merging=MergePolicy(mode=fleet.merging),
     )
 
 

@@ -67,7 +67,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     hit_to_evict: Distribution
     """From an adapter's last hit on a pod to its eviction there."""
     bounds: Bounds | None
-    """None: the run was not asked for them."""
+    """None: the run was not asked for them, or its pods have no slots."""
     series: Series
     timeline: Timeline
     adapters: int

@@ -9,6 +9,7 @@ import msgspec
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
+from lorapick.pod.values import Memory
 from lorapick.sim.bounds.yardstick import Yardstick
 from lorapick.sim.build import arrivals_of, names_of, world_of
 from lorapick.sim.histogram import Histogram
@@ -47,7 +48,7 @@ def run(
         raise ValueError(f"policy {policy!r} is unknown; use one of {', '.join(POLICIES)}")
     seed = seed if seed is not None else scenario.run.seed
     plan = scenario.run
-    yardstick = _yardstick(scenario) if options.bounds else None
+    yardstick = _yardstick(scenario) if options.bounds and scenario.fleet.memory is Memory.SLOTS else None
     tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick)
     world = world_of(scenario, policy=policy, seed=seed, observer=tally)
     world.check_every = options.check_every

@@ -5,6 +5,7 @@ Bounded: as many samples as the run has windows, and at most `COLUMNS` looks at 
 """
 
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +18,8 @@ from lorapick.sim.world import World
 
 COLUMNS = 160
 """Most looks at who holds which slot."""
+ROWS = 64
+"""Slots of one pod beyond these are not looked at."""
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -36,6 +39,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     every: Seconds
     """Time between two looks."""
     slots: int
+    """Rows per pod; a pod with a unified pool has as many as it held adapters at once, up to `ROWS`."""
     pods: tuple[PodName, ...]
     adapters: tuple[AdapterName, ...]
     held: tuple[Held, ...]
@@ -62,11 +66,11 @@ class Sampler:
         self._world = world
         self._tally = tally
         self._end = end
-        count = max(1, -int(-(end - start) // window))
-        self._stride = -(-count // COLUMNS)
+        edges = max(1, -int(-(end - start) // window))
+        self._stride = -(-edges // COLUMNS)
         self._slots = Slots(world)
         self.every = window * self._stride
-        for number in range(count + 1):
+        for number in range(edges + 1):
             world.kernel.at(min(start + number * window, end), self._look, argument=number, priority=Priority.CHANGE)
 
     def _look(self, number: int) -> None:
@@ -110,7 +114,8 @@ class Slots:
         self._names: dict[AdapterName, int] = {}
         self._rows: list[dict[int, tuple[AdapterName, Seconds]]] = [{} for _ in world.pods]
         self._held: list[Held] = []
-        self._most = max((sim.pod.limits.max_loras for sim in world.pods.values()), default=0)
+        slots = max((sim.pod.limits.max_loras for sim in world.pods.values()), default=0)
+        self._most = min(slots, ROWS)
 
     def look(self, now: Seconds) -> None:
         """Note who is there now."""
@@ -123,11 +128,14 @@ class Slots:
                 else:
                     self._close(name, since, pod=index, slot=slot, now=now)
                     del rows[slot]
-            free = (slot for slot in range(self._most + len(there)) if slot not in rows)
-            for name in there:
-                rows[next(free)] = (name, now)
+            free = (slot for slot in count() if slot not in rows)
+            for name, slot in zip(there, free, strict=False):
+                rows[slot] = (name, now)
 
     def _close(self, name: AdapterName, since: Seconds, *, pod: int, slot: int, now: Seconds) -> None:
+        if slot >= ROWS:
+            return
+        self._most = max(self._most, slot + 1)
         number = self._names.setdefault(name, len(self._names))
         self._held.append(Held(pod, slot, since, now, number))
 

@@ -10,7 +10,7 @@ from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import PodLimits
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Bytes, PodName, Seconds
-from lorapick.pod.values import SwapMode
+from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.workload.popularity import EqualShares, Popularity
 from lorapick.sim.workload.spec import Workload
 
@@ -23,8 +23,9 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     mode: SwapMode = SwapMode.DRAIN
     hardware: str = "h100-llama8b"
     """Name of a preset of `sim.hardware`."""
-    memory: str = "slots"
-    """How adapters and KV share memory: `slots` (a fixed reservation) or `unified` (one paged pool, S-LoRA)."""
+    memory: Memory = Memory.SLOTS
+    kernel: Kernel = Kernel.DISTINCT
+    merging: Merging = Merging.NEVER
     prefix_caching: bool = True
     reports_loaded: bool = False
     """Whether pods say what they hold (`vllm:lora_adapter_loaded`); vLLM 0.32 does not."""

@@ -16,7 +16,7 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.pods import PodLimits
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Seconds
-from lorapick.pod.values import SwapMode
+from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.overrides import override
@@ -110,6 +110,7 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
     if not {"fleet", "adapters", "run"} <= plain.keys():
         raise Refused
     fleet, adapters, (run, periods_begin) = plain["fleet"], plain["adapters"], plain["run"]
+    _check_memory(root, fleet, adapters=adapters)
     when = When(begin=periods_begin, length=run.length)
     later = fields(
         root,
@@ -192,6 +193,9 @@ def _build_fleet(
     return FleetPlan(
         pods=pods,
         mode=SwapMode(mode),
+        memory=Memory(values.pop("memory", Memory.SLOTS)),
+        kernel=Kernel(values.pop("kernel", Kernel.DISTINCT)),
+        merging=Merging(values.pop("merging", Merging.NEVER)),
         limits=PodLimits(max_loras=slots, max_cpu_loras=max(slots, cpu_slots or slots), **limits),
         **values,
     )
@@ -204,6 +208,27 @@ def _check_fleet(at: At, fleet: FleetPlan) -> None:
             f"must be at least slots, which is {fleet.limits.max_loras}",
             hint="the engine's host level holds the adapters on the GPU too",
         )
+    special = fleet.memory is not Memory.SLOTS or fleet.merging is not Merging.NEVER
+    if special and fleet.mode is SwapMode.DRAIN:
+        at.nearest("mode").note("unified memory and merged weights know no drain", hint="write mode: inline")
+
+
+def _check_memory(root: At, fleet: FleetPlan, *, adapters: AdapterPlan) -> None:
+    """The slots must leave memory for KV."""
+    hardware, rank = PRESETS[fleet.hardware], max(adapters.ranks)
+    slots = fleet.limits.max_loras
+    if fleet.memory is Memory.SLOTS and hardware.kv_blocks(slots, rank) <= 0:
+        most = int((hardware.kv_blocks(0, rank) * hardware.block_size - 1) / hardware.tokens_of_slot(rank))
+        root.nearest("fleet", "slots").refuse(
+            f"{slots} slots of rank {rank} leave no memory for KV on {hardware.name}; at most {most} do",
+            hint="fewer slots, a smaller rank, or memory: unified",
+        )
+    if rank > fleet.limits.max_lora_rank:
+        root.nearest("fleet", "max_lora_rank").refuse(
+            f"the pods take adapters up to rank {fleet.limits.max_lora_rank}, and some have rank {rank}",
+            hint=f"write max_lora_rank: {rank}",
+            value="",
+        )
 
 
 _fleet: Reader[FleetPlan] = record(
@@ -214,7 +239,9 @@ _fleet: Reader[FleetPlan] = record(
         "cpu_slots": LIMITS["max_cpu_loras"],
         "mode": choice(*(mode.value for mode in SwapMode)),
         "hardware": choice(*PRESETS),
-        "memory": choice("slots", "unified"),
+        "memory": choice(*(memory.value for memory in Memory)),
+        "kernel": choice(*(kernel.value for kernel in Kernel)),
+        "merging": choice(*(merging.value for merging in Merging)),
         "max_lora_rank": LIMITS["max_lora_rank"],
         "max_num_seqs": LIMITS["max_num_seqs"],
         "max_queue": LIMITS["max_queue"],

@@ -65,15 +65,18 @@ def test_compare_takes_the_scenarios_policies_and_five_seeds():
 
 
 def test_a_family_is_a_row_per_point():
-    shown = lorapick("simulate", "code-4", *QUICK, "--set", "grid={fleet.slots: [1, 4]}", "--grid", "--workers", "1")
+    grid = ("--set", "grid={fleet.slots: [1, 4, 4000]}", "--grid", "--workers", "1")
+    shown = lorapick("simulate", "code-4", *QUICK, *grid)
     assert shown.exit_code == 0, shown.output
-    assert "fleet.slots" in shown.output
-    document = json.loads(
-        lorapick(
-            "simulate", "code-4", *QUICK, "--set", "grid={fleet.slots: [1, 4]}", "--grid", "--workers", "1", "--json"
-        ).stdout
+    assert "cannot be" in shown.output
+    # What cannot be is an answer too.
+    assert (
+        "fleet.slots=4000: 4000 slots of rank 64 leave no memory for KV on h100-llama8b; at most 107 do" in shown.output
     )
-    assert [each["point"] for each in document] == [{"fleet.slots": "1"}, {"fleet.slots": "4"}]
+    document = json.loads(lorapick("simulate", "code-4", *QUICK, *grid, "--json").stdout)
+    assert [each["point"]["fleet.slots"] for each in document] == ["1", "4", "4000"]
+    assert [each["why_not"] is None for each in document] == [True, True, False]
+    assert document[2]["comparison"] is None
 
 
 def test_capacity_is_a_rate_and_a_ratio():

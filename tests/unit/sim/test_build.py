@@ -25,8 +25,26 @@ def tiny(text="", **overrides):
 def test_pods_are_what_the_hardware_says():
     config = pod_config(tiny(**{"fleet.mode": "inline"}))
     preset = PRESETS["h100-llama8b"]
-    assert (config.step, config.swap, config.kv_blocks) == (preset.step, preset.swap, preset.kv_blocks)
+    assert (config.step, config.swap) == (preset.step, preset.swap)
+    # 307,600 tokens less two slots of 751 tokens each.
+    assert config.kv_blocks == (307_600 - 2 * 751) // 16
     assert (config.mode, config.limits.max_loras, config.limits.max_num_seqs) == (SwapMode.INLINE, 2, 16)
+
+
+def test_slots_take_from_kv_what_was_measured():
+    small, large = PRESETS["h100-llama8b"], PRESETS["h100-llama70b-int4"]
+    assert [round(small.tokens_of_slot(rank)) for rank in (8, 16, 32)] == [401, 751, 1451]
+    # The war story's fix: 4 more slots took about 2 of the 30 GB.
+    taken = (large.kv_blocks(4, 16) - large.kv_blocks(8, 16)) * 16 * large.kv_bytes_per_token
+    assert 1.4e9 < taken < 2.1e9
+
+
+def test_variants_of_pods():
+    fleet = {"fleet.mode": "inline", "fleet.memory": "unified", "fleet.kernel": "segmented", "fleet.merging": "by_load"}
+    config = pod_config(tiny(**fleet))
+    assert (config.memory.value, config.kernel.value, config.merging.mode.value) == ("unified", "segmented", "by_load")
+    # Nothing is reserved in a unified pool.
+    assert config.kv_blocks == 307_600 // 16
 
 
 def test_sizes_follow_from_ranks_unless_given():

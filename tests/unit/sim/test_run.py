@@ -47,6 +47,17 @@ def test_inline_pods_that_report_what_they_hold_and_cache_prefixes():
     assert uncached.whole.gpu.prefill > report.whole.gpu.prefill
 
 
+@pytest.mark.parametrize(
+    "variant", [{"fleet.memory": "unified"}, {"fleet.kernel": "segmented"}, {"fleet.merging": "by_load"}]
+)
+def test_variants_of_pods_keep_all_invariants(variant):
+    report = run(tiny(**{"fleet.mode": "inline", **variant}), policy="round-robin", options=Options(check_every=1))
+    assert report.whole.served > 100
+    assert report.whole.gpu.total == pytest.approx(2 * report.whole.length)
+    assert (report.bounds is None) == ("fleet.memory" in variant)
+    assert (report.whole.gpu.merge > 0) == ("fleet.merging" in variant)
+
+
 def test_windows_and_periods_are_parts_of_the_whole():
     report = run(tiny("periods: [{name: a, from: 5s, to: 12s}, {name: b, from: 12s, to: 20s}]\n"))
     whole, parts = report.whole, report.periods.values()
