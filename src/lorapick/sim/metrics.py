@@ -132,5 +132,7 @@ def shown(value: float | None, unit: str) -> str:
         return "–"
     if unit == "%":
         return f"{100 * value:.1f} %"
+    if unit == "ms" and value >= 10_000:
+        value, unit = value / 1e3, "s"
     number = f"{value:,.0f}" if abs(value) >= 100 or (unit == "" and value == int(value)) else f"{value:.3g}"
     return f"{number} {unit}".rstrip()
