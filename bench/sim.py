@@ -29,8 +29,7 @@ from lorapick.pod.engine import PodEngine
 from lorapick.pod.values import PodRequest
 from lorapick.sim.build import arrivals_of, pod_config, settings_of, specs_of, world_of
 from lorapick.sim.run import Options, run
-from lorapick.sim.scenario import Scenario
-from lorapick.sim.scenario_text import shortened
+from lorapick.sim.scenario import Scenario, shortened
 from lorapick.sim.tally import Tally
 
 SAMPLED = 20_000

@@ -12,8 +12,7 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
 from lorapick.plan.scenario_files import UnknownScenario, load_scenario
 from lorapick.plan.simulations import Job, jobs_for, points
-from lorapick.sim.scenario import Scenario
-from lorapick.sim.scenario_text import shortened
+from lorapick.sim.scenario import Scenario, shortened
 from lorapick.wire.config import ConfigError
 from lorapick.wire.units import UnitError, parse_duration
 

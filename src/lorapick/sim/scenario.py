@@ -137,3 +137,24 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """P95 that defines capacity; None: the scenario does not ask for it."""
     grid: dict[str, tuple[str, ...]] = {}
     """Of a family: keys of the file, each with the values that it takes."""
+
+
+def shortened(scenario: Scenario, length: Seconds) -> Scenario:
+    """The scenario's first `length` seconds; periods and changes beyond are left out.
+
+    Raises:
+        ValueError: nothing but the warm-up would be left, or it is longer than the scenario.
+    """
+    run = scenario.run
+    if not run.warm_up < length <= run.length:
+        raise ValueError(f"must be more than the warm-up of {run.warm_up:g}s and at most {run.length:g}s")
+    kept = tuple(each for each in scenario.periods if each.end <= length)
+    names = [None, *(each.name for each in kept)]
+    return msgspec.structs.replace(
+        scenario,
+        run=msgspec.structs.replace(run, length=length),
+        workload=msgspec.structs.replace(scenario.workload, until=length),
+        changes=tuple(each for each in scenario.changes if each.at <= length),
+        periods=kept,
+        expect=tuple(each for each in scenario.expect if each.period in names),
+    )

@@ -390,24 +390,3 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
         },
     )
     return read
-
-
-def shortened(scenario: Scenario, length: Seconds) -> Scenario:
-    """The scenario's first `length` seconds; periods and changes beyond are left out.
-
-    Raises:
-        ValueError: nothing but the warm-up would be left, or it is longer than the scenario.
-    """
-    run = scenario.run
-    if not run.warm_up < length <= run.length:
-        raise ValueError(f"must be more than the warm-up of {run.warm_up:g}s and at most {run.length:g}s")
-    kept = tuple(each for each in scenario.periods if each.end <= length)
-    names = [None, *(each.name for each in kept)]
-    return msgspec.structs.replace(
-        scenario,
-        run=msgspec.structs.replace(run, length=length),
-        workload=msgspec.structs.replace(scenario.workload, until=length),
-        changes=tuple(each for each in scenario.changes if each.at <= length),
-        periods=kept,
-        expect=tuple(each for each in scenario.expect if each.period in names),
-    )

@@ -5,8 +5,7 @@ import pytest
 from lorapick.plan.scenario_files import UnknownScenario, load_scenario, scenario_names
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.run import Options, run
-from lorapick.sim.scenario import Scenario
-from lorapick.sim.scenario_text import shortened
+from lorapick.sim.scenario import Scenario, shortened
 from lorapick.wire.config import ConfigError
 
 NAMES = scenario_names()

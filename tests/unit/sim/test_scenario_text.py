@@ -11,8 +11,8 @@ from sim_helpers import SCENARIO
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.pods import PodLimits
 from lorapick.pod.values import SwapMode
-from lorapick.sim.scenario import Expected, Period
-from lorapick.sim.scenario_text import parse_scenario, shortened
+from lorapick.sim.scenario import Expected, Period, shortened
+from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.workload.lengths import FixedLength, Sizes, UniformLength
 from lorapick.sim.workload.popularity import EqualShares, Zipf
 from lorapick.sim.workload.processes import Poisson
