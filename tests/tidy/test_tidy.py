@@ -169,7 +169,6 @@ POSITIONAL_DEBT = {
     "pod/kv.py": 3,
     "pod/loader.py": 1,
     "pod/machine.py": 2,
-    "pod/seating.py": 1,
     "pod/unified.py": 1,
     "pod/views.py": 1,
     "sim/workload/chance.py": 1,

@@ -31,7 +31,7 @@ from lorapick.model.events import (
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
-from lorapick.model.units import RequestId, Seconds
+from lorapick.model.units import PodName, RequestId, Seconds
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,8 @@ class Driver:
         self.observers = [*observers]
         self.on_pick: Callable[[Seconds], None] = lambda _: None
         """Told how long each decision took."""
+        self.on_missing: Callable[[PodName], None] = lambda _: None
+        """Told when a pod answered 404: its list of models may be another than we know."""
         self.alerts: dict[str, tuple[Seconds, dict[str, str | float]]] = {}
         self.started_at = time.time()
         self._clock = clock
@@ -170,6 +172,9 @@ class Driver:
     def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
         """Say that a dispatched request left."""
         self._addresses.pop(request_id, None)
+        flight = self.fleet.state.flights.get(request_id)
+        if status == 404 and flight is not None and flight.pod is not None:
+            self.on_missing(flight.pod)
         usage = usage if usage is not None else Usage()
         self.submit(
             lambda t, i: RequestEnded(

@@ -103,6 +103,7 @@ async def _run(
         rng=random.Random(settings.seed),
     )
     driver.observers.append(scraper)
+    driver.on_missing = scraper.refresh
     following = _discover(settings, beside, driver)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(scraper.run(), name="scraper")]

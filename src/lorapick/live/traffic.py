@@ -12,17 +12,18 @@ httptools took half of that; not worth its code at such rates.)
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import accumulate, islice
 
 import aiohttp
 import msgspec
 
-from lorapick.model.units import AdapterName, PodName, Seconds, Tokens
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds, Tokens
 
 POD_HEADER = "x-lorapick-pod"
 TIER_HEADER = "x-lorapick-tier"
+REQUEST_ID_HEADER = "x-request-id"
 _WORD_BYTES = 4
 _STREAM_END = b"data: [DONE]\n\n"
 
@@ -34,6 +35,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Requests at once; more than that wait, and the wait counts."""
     timeout: Seconds = 60.0
     """For one request, from when it is sent."""
+
+
+_LIMITS = Limits()
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +72,8 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: Tokens
     output_tokens: Tokens
     stream: bool
+    id: RequestId | None = None
+    """Sent as `x-request-id`, so that chance falls as in another run; None: the gateway makes one."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +156,7 @@ async def drive(
     `on_progress` is called as each ends. Ends at the latest one timeout after the last request was sent.
     """
     arrivals = islice(schedule(mix, rate=rate, seed=seed), requests)
-    return await _drive(endpoint, arrivals, on_end=on_progress, limits=mix.limits)
+    return await drive_arrivals(endpoint, arrivals, on_end=on_progress, limits=mix.limits)
 
 
 async def sample_traffic(
@@ -160,19 +166,25 @@ async def sample_traffic(
     mix = Mix(adapters=tuple(adapters), stream_share=0.5)
     arrivals = schedule(mix, rate=rate, seed=seed)
     async with asyncio.TaskGroup() as group:
-        driving = group.create_task(_drive(endpoint, arrivals, on_end=lambda _: None, limits=mix.limits, keep=False))
+        driving = group.create_task(
+            drive_arrivals(endpoint, arrivals, on_end=lambda _: None, limits=mix.limits, keep=False)
+        )
         await stop.wait()
         driving.cancel()
 
 
-async def _drive(
+async def drive_arrivals(
     endpoint: str,
-    arrivals: Iterator[Arrival],
+    arrivals: Iterable[Arrival],
     *,
-    on_end: Callable[[Record], None],
-    limits: Limits,
+    on_end: Callable[[Record], None] = lambda _: None,
+    limits: Limits = _LIMITS,
     keep: bool = True,
 ) -> Results:
+    """Send these requests when they are due, counted from now, and wait for all answers.
+
+    `on_end` is called as each ends; without `keep` its record is then forgotten.
+    """
     loop = asyncio.get_running_loop()
     records: list[Record] = []
     places = asyncio.Semaphore(limits.in_flight)
@@ -241,6 +253,8 @@ class _Client:
     async def _exchange(self, arrival: Arrival, seen: "_Seen") -> None:
         loop = asyncio.get_running_loop()
         headers = {"content-type": "application/json"}
+        if arrival.id is not None:
+            headers[REQUEST_ID_HEADER] = arrival.id
         async with self._session.post(self._url, data=body_of(arrival), headers=headers) as response:
             seen.status = response.status
             seen.pod = response.headers.get(POD_HEADER)

@@ -72,7 +72,12 @@ class Machine:
         self.loader = Loader(config, self.slots, draw, ledger=self.ledger, events=self.events)
         self.levels = self.loader.levels
         self.seating = Seating(
-            self.batch, self.kv, self.levels, seats=limits.max_num_seqs, slots=self.slots, ledger=self.ledger
+            self.batch,
+            self.kv,
+            levels=self.levels,
+            seats=limits.max_num_seqs,
+            slots=self.slots,
+            ledger=self.ledger,
         )
         self.seating.step_tokens = config.max_batched_tokens
         self.queue = self.seating.queue

@@ -41,7 +41,7 @@ class Seating:
         "step_tokens",
     )
 
-    def __init__(self, batch: Batch, kv: KvPool, levels: Levels, *, seats: int, slots: int, ledger: Ledger) -> None:
+    def __init__(self, batch: Batch, kv: KvPool, *, levels: Levels, seats: int, slots: int, ledger: Ledger) -> None:
         self.batch = batch
         self.kv = kv
         self.seats = seats
@@ -158,13 +158,13 @@ class Seating:
         if not self.batch.running:
             left += self.debt  # nothing that could have been put off is left
         if folding is not None and folding.only is not None:
-            left = self._admit_only(folding.only, t, left)
+            left = self._admit_only(folding.only, t, left=left)
         elif not self.blocked or drain is not None or folding is not None:
-            left = self._admit_in_turn(drain, t, left)
+            left = self._admit_in_turn(drain, t, left=left)
         if left < inf:
             self.debt = max(0, -int(left))
 
-    def _admit_in_turn(self, drain: Drain | None, t: Seconds, left: float) -> float:
+    def _admit_in_turn(self, drain: Drain | None, t: Seconds, *, left: float) -> float:
         """First come first served; returns what is left of the tokens `left` for this step."""
         queue, batch = self.queue, self.batch
         self.blocked = False
@@ -181,7 +181,7 @@ class Seating:
             queue.take(job)
             left -= job.prompt + job.out - job.reused
 
-    def _admit_only(self, only: tuple[AdapterCopy | None, ...], t: Seconds, left: float) -> float:
+    def _admit_only(self, only: tuple[AdapterCopy | None, ...], t: Seconds, *, left: float) -> float:
         """As `_admit_in_turn`, for those who want what is merged into the weights, or is to be."""
         self.blocked = False
         for job in [job for job in self.queue if job.adapter in only]:

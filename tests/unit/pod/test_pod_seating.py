@@ -13,7 +13,7 @@ from lorapick.pod.values import AdapterSpec
 def seating(*, seats=4, slots=1, blocks=100, gpu=()):
     levels = Levels(slots, slots)
     levels.gpu.update(dict.fromkeys(gpu))
-    return Seating(Batch(), KvPool(blocks, 16), levels, seats=seats, slots=slots, ledger=Ledger())
+    return Seating(Batch(), KvPool(blocks, 16), levels=levels, seats=seats, slots=slots, ledger=Ledger())
 
 
 def add(made, adapters, **sizes):

@@ -8,9 +8,8 @@ and beliefs for people. Reported beats commanded beats inferred:
 - otherwise a shadow of the engine's two LRU levels follows what we routed (`core.residency.shadow`).
 `lora_requests_info` is activity, never absence: vLLM names an adapter in it once a request has its first token, so
 one that it names is on the GPU, and nothing follows for others. Where the two labels differ, only `running` counts.
-A load the engine does by itself lasts from dispatch to the first response headers or to the tier's expected
-time, whichever is first. Not here: who should be where (see `core.placement`), which names pods accept
-(see `core.residency.registry`).
+A load the engine does by itself lasts until an answer shows that it ran, or the tier's expected time.
+Not here: who should be where (`core.placement`), which names pods accept (`core.residency.registry`).
 """
 
 from collections.abc import Iterator
@@ -174,10 +173,7 @@ class Residency:
         return ended
 
     def forget(self) -> list[AdapterName]:
-        """Drop names that nobody gives any more and no pod holds; return them. Done after a pod changed its list.
-
-        Tenants come and go: without this every scrape would walk over all that ever were.
-        """
+        """Drop names that nobody gives any more and no pod holds (tenants that left); return them."""
         if not self._to_sweep:
             return []
         self._to_sweep = False

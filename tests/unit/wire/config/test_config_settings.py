@@ -48,8 +48,8 @@ def test_the_example_loads_with_its_pods() -> None:
         Alias(
             name="legal",
             to=(
-                AliasTarget(adapter="legal-assistant@7", weight=90),
-                AliasTarget(adapter="legal-assistant@8", weight=10),
+                AliasTarget(adapter="legal-assistant-v2", weight=90),
+                AliasTarget(adapter="legal-extract-v3", weight=10),
             ),
         ),
     )
