@@ -36,6 +36,10 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
     for words, name in BOUNDS.items():
         table.add_row(words, *(bound(reports, policy, name=name) for policy in compared.policies))
     console.print(table)
+    for report in reports:
+        if report.alerts:
+            alerts = ", ".join(f"{alert} {count}" for alert, count in report.alerts.items())
+            console.print(f"alerts raised, {report.policy}, seed {report.seed}: {alerts}", highlight=False)
 
 
 def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> None:

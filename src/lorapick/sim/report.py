@@ -62,6 +62,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds by phase of all loads; `drain` is the length of drain windows, in which what runs goes on."""
     failed_loads: int
     holds: int
+    alerts: dict[str, int]
+    """Times that the picker raised each alert after the warm-up."""
     residency: Distribution
     """Of finished residencies only, so biased towards short ones; the unbiased mean is `residency_s` of `whole`."""
     hit_to_evict: Distribution

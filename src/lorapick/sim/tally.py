@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lorapick.model.effects import Dispatch, Effect, Hold
+from lorapick.model.effects import Dispatch, Effect, Hold, Raise
 from lorapick.model.events import Event
 from lorapick.model.requests import Outcome
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -91,6 +91,8 @@ class Tally:
         self.window = window
         self.windows: list[Window] = []
         self.holds = 0
+        self.alerts: Counter[str] = Counter()
+        """Alerts that the picker raised, by name."""
         self.dispatches: Counter[PodName] = Counter()
         self.swaps_from: Counter[str] = Counter()
         """Swaps by the tier that the adapter came from."""
@@ -128,13 +130,14 @@ class Tally:
         self._flights[arrival.id] = _Flight(arrival.t, arrival.adapter, window=window)
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
-        """Count dispatches by pod, and holds."""
-        del event
+        """Count dispatches by pod, holds and alerts."""
         for effect in effects:
             if type(effect) is Dispatch:
                 self.dispatches[effect.target.pod] += 1
             elif type(effect) is Hold:
                 self.holds += 1
+            elif type(effect) is Raise and event.t >= self.start:
+                self.alerts[effect.alert] += 1
 
     def happened(self, pod: PodName, event: PodEvent) -> None:
         """A pod did something."""

@@ -147,6 +147,7 @@ def test_a_small_war_story_thrashes_after_the_split():
 def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
     report = run(load_scenario("healthy", overrides={"run": "{for: 90s, warm_up: 60s}"}))
     whole = report.whole
+    assert report.alerts == {}
     assert value("hit_ratio", whole) >= 0.9
     assert value("swap_rate", whole) < 0.1
     residency = value("residency_s", whole)

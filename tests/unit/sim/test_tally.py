@@ -3,6 +3,8 @@
 import pytest
 from sim_helpers import ask
 
+from lorapick.model.effects import Clear, Raise
+from lorapick.model.events import Ticked
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.pod.values import (
@@ -125,3 +127,12 @@ def test_a_residency_that_nobody_counts_is_found():
     tally.residencies._open.clear()
     with pytest.raises(AssertionError, match=r"residencies add up to 0.* s, slots in use to 4\.0 s"):
         tally.check(5.0)
+
+
+def test_alerts_and_holds_are_counted():
+    tally = Tally(start=5.0, window=10.0)
+    for t in (1.0, 6.0, 7.0):
+        tally.applied(
+            Ticked(t=t, id=1), [Raise(cause=1, alert="thrash", facts={}), Clear(cause=1, alert="thrash", facts={})]
+        )
+    assert dict(tally.alerts) == {"thrash": 2}

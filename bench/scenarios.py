@@ -1,0 +1,171 @@
+"""Plays the scenarios and writes what came out, beside the article's figures, into docs/scenarios.md.
+
+    python -m bench.scenarios [--only saas-50,convoy] [--seeds 3] [--workers 2]
+
+Sections of scenarios that were not played stay as they are; so do the words above the first of them.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lorapick.cli.simulation_table import articles, estimated
+from lorapick.plan.capacity import Capacity
+from lorapick.plan.scenario_files import load_scenario, scenario_names
+from lorapick.plan.simulations import capacities, jobs_for, play_all, points
+from lorapick.sim.compare import Comparison, compare, estimate
+from lorapick.sim.hardware import PRESETS
+from lorapick.sim.metrics import METRICS
+from lorapick.sim.report import RunReport
+from lorapick.sim.scenario import Scenario
+from lorapick.wire.config import ConfigError
+
+PAGE = Path(__file__).parent.parent / "docs" / "scenarios.md"
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+COLUMNS = ("p50_ms", "p95_ms", "swap_share", "swap_rate", "hit_ratio", "residency_s", "useful_share", "lost_share")
+FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "hit_ratio")
+FEW_SEEDS = {"war-story": 1, "healthy": 1, "s-lora": 1}
+"""Scenarios that take long, or have no seeds to speak of."""
+CAPACITY_OF = ("saas-50", "convoy", "hotspot")
+CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted")
+NO_SWAP = {"convoy": {"fleet.slots": "24"}}
+"""The same fleet with a slot for every adapter: what throughput would be if nothing were ever swapped."""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    yield from ("| " + " | ".join(row) + " |" for row in rows)
+    yield ""
+
+
+def section(name: str, *, seeds: int, workers: int | None) -> str:
+    """One scenario."""
+    scenario = load_scenario(name)
+    seeds = min(seeds, FEW_SEEDS.get(name, seeds))
+    return "\n".join(
+        [
+            f"## {name}",
+            "",
+            f"{scenario.title}. Source: {scenario.source}.",
+            "",
+            *(f"- {line}" for line in scenario.assumes),
+            "",
+            f"Hardware: {hardware(scenario)}.",
+            "",
+            *(family(scenario, workers) if scenario.grid else figures(scenario, seeds=seeds, workers=workers)),
+        ]
+    )
+
+
+def hardware(scenario: Scenario) -> str:
+    preset = PRESETS[scenario.fleet.hardware]
+    return f"{preset.name}, extrapolated" if preset.extrapolated else f"{preset.name}, calibrated"
+
+
+def figures(scenario: Scenario, *, seeds: int, workers: int | None) -> Iterator[str]:
+    jobs = jobs_for(scenario, policies=scenario.policies, seeds=range(1, seeds + 1))
+    reports = play_all(jobs, workers=workers)
+    compared = compare(reports)
+    yield f"    lorapick simulate {scenario.name} --compare --seeds {seeds}"
+    yield ""
+    yield from beside(scenario, compared)
+    heads = ["policy", *(METRICS[name].label for name in COLUMNS), "loads", "fewest as served"]
+    rows = [
+        [policy, *(cell(compared, policy, name) for name in (*COLUMNS, "loads")), fewest(reports, policy)]
+        for policy in compared.policies
+    ]
+    yield from table(heads, rows)
+    if scenario.name in CAPACITY_OF:
+        yield from capacity(scenario, workers)
+
+
+def cell(compared: Comparison, policy: str, name: str) -> str:
+    return estimated(compared.of(name, policy), METRICS[name])
+
+
+def fewest(reports: Sequence[RunReport], policy: str) -> str:
+    found = [report.bounds.service_order for report in reports if report.policy == policy and report.bounds]
+    return estimated(estimate(found), METRICS["loads"])
+
+
+def beside(scenario: Scenario, compared: Comparison) -> Iterator[str]:
+    rows = []
+    for each in scenario.expect:
+        for policy in compared.policies if each.policy is None else (each.policy,):
+            if policy in compared.policies:
+                metric = METRICS[each.metric]
+                ours = estimated(compared.of(metric.name, policy, period=each.period), metric)
+                rows.append([metric.label, policy, each.period or "all", articles(each, metric), ours, each.note])
+    if rows:
+        yield from table(["", "policy", "when", "article", "ours", ""], rows)
+
+
+def capacity(scenario: Scenario, workers: int | None) -> Iterator[str]:
+    limit = scenario.latency_limit
+    assert limit is not None, scenario.name
+    policies = [policy for policy in CAPACITY_POLICIES if policy in scenario.policies]
+    found = list(capacities(jobs_for(scenario, policies=policies, seeds=[1]), limit, workers=workers))
+    yield f"    lorapick simulate {scenario.name} --capacity -p {' -p '.join(policies)}"
+    yield ""
+    yield f"Highest rate with P95 of at most {limit:g} s and at most 1 % of requests refused:"
+    yield ""
+    rows = [[each.policy, rate(each), ratio(each, found[0])] for each in found]
+    if scenario.name in NO_SWAP:
+        ideal = load_scenario(scenario.name, overrides=NO_SWAP[scenario.name])
+        (best,) = capacities(jobs_for(ideal, policies=["least-loaded"], seeds=[1]), limit, workers=1)
+        rows = [[*row, ratio(each, best)] for row, each in zip(rows, found, strict=True)]
+        rows.append(["least-loaded, a slot for every adapter", rate(best), ratio(best, found[0]), "1.00"])
+        yield from table(["policy", "rate", f"to {found[0].policy}", "to no swaps"], rows)
+    else:
+        yield from table(["policy", "rate", f"to {found[0].policy}"], rows)
+
+
+def rate(found: Capacity) -> str:
+    return "none" if found.rate is None else f"{found.rate:.1f} /s"
+
+
+def ratio(one: Capacity, other: Capacity) -> str:
+    return f"{one.rate / other.rate:.2f}" if one.rate and other.rate else "–"
+
+
+def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
+    yield f"    lorapick simulate {scenario.name} --grid"
+    yield ""
+    rows = []
+    for point in points(scenario.grid):
+        try:
+            there = load_scenario(scenario.name, overrides=point)
+        except ConfigError as error:
+            rows.append([*point.values(), error.problems[0].message, *[""] * (len(FAMILY) - 1)])
+            continue
+        compared = compare(play_all(jobs_for(there, policies=there.policies, seeds=[1]), workers=workers))
+        rows.append([*point.values(), *(cell(compared, there.policies[0], name) for name in FAMILY)])
+    yield from table([*scenario.grid, *(METRICS[name].label for name in FAMILY)], rows)
+
+
+def write(sections: dict[str, str]) -> None:
+    """Exchange the sections that were played."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    old, after = rest.split(END)
+    kept = {part.split("\n", 1)[0]: f"## {part}" for part in old.split("## ")[1:]}
+    kept.update(sections)
+    body = "\n".join(kept[name].rstrip() + "\n" for name in scenario_names() if name in kept)
+    PAGE.write_text(f"{before}{BEGIN}\n{body}{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(scenario_names()))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int)
+    arguments = parser.parse_args()
+    for name in arguments.only.split(","):
+        print(f"playing {name}", file=sys.stderr, flush=True)
+        write({name: section(name, seeds=arguments.seeds, workers=arguments.workers)})
+
+
+if __name__ == "__main__":
+    main()
