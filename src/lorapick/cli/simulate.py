@@ -18,6 +18,7 @@ from lorapick.cli.simulation_plan import Point, SimulationError, SimulationPlan,
 from lorapick.cli.simulation_table import print_capacities, print_comparison, print_expected, print_family
 from lorapick.plan.simulations import capacities, play_all
 from lorapick.plan.spreading import Progress as Told
+from lorapick.plan.spreading import WorkerDied
 from lorapick.sim.compare import Comparison, compare
 from lorapick.sim.page.page import page
 from lorapick.sim.report import RunReport
@@ -55,12 +56,16 @@ def simulate(
         plan = plan_of(flags)
     except (ConfigError, SimulationError) as error:
         _refuse(str(error))
-    if capacity:
-        _capacity(plan, as_json=as_json)
-    elif grid:
-        _family(plan, as_json=as_json)
-    else:
-        _runs(plan, as_json=as_json, html=html)
+    try:
+        if capacity:
+            _capacity(plan, as_json=as_json)
+        elif grid:
+            _family(plan, as_json=as_json)
+        else:
+            _runs(plan, as_json=as_json, html=html)
+    except WorkerDied as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 def _refuse(text: str) -> NoReturn:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from typing import Any, TypeAlias, TypeVar
@@ -17,6 +18,17 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Progress: TypeAlias = Callable[[Ratio], None]
 """Told the share of the work that is done."""
+
+
+class WorkerDied(RuntimeError):  # noqa: N818 - what happened
+    """A process ended without an answer."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(
+            f"one of {workers} processes ended without an answer, perhaps for want of memory: take fewer (--workers 1)"
+        )
+
+
 _POLL = 0.2
 """Seconds between two looks at the workers' progress."""
 
@@ -28,7 +40,12 @@ def spread(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, ...]:
-    """Do all tasks, in up to `workers` processes (default: one per core); with one, in this process."""
+    """Do all tasks, in up to `workers` processes (default: one per core); with one, in this process.
+
+    Raises:
+        WorkerDied: a process was killed.
+        Whatever `work` raises.
+    """
     most = workers if workers is not None else cores()
     count = max(1, min(most, len(tasks)))
     if count > 1:
@@ -77,7 +94,10 @@ def _in_processes(
     with _pool(workers, shares, context=context) as pool:
         futures = [pool.submit(_do, work, task, number=number) for number, task in enumerate(tasks)]
         _follow(futures, shares, progress=progress or _ignore)
-        return tuple(future.result() for future in futures)
+        try:
+            return tuple(future.result() for future in futures)
+        except BrokenProcessPool:
+            raise WorkerDied(workers) from None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lorapick.plan.spreading import cores, spread
+from lorapick.plan.spreading import WorkerDied, cores, spread
 
 
 def square(number, progress):
@@ -38,6 +38,15 @@ def test_an_error_comes_back():
         spread(square, [1, -1, 2], workers=2)
     with pytest.raises(ValueError, match="-1 has no business here"):
         spread(square, [-1], workers=1)
+
+
+def dies(number, progress):
+    os._exit(9)
+
+
+def test_a_process_that_dies_is_told():
+    with pytest.raises(WorkerDied, match="one of 2 processes ended without an answer.*take fewer"):
+        spread(dies, [1, 2], workers=2)
 
 
 def test_cores_are_counted():

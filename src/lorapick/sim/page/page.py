@@ -173,7 +173,7 @@ def _policy(report: RunReport, *, begin: Seconds, latency: Axis, rate: Axis) -> 
     return (
         f'<h2>{escape(report.policy)} <span class="soft">seed {report.seed}</span></h2><div class="charts">'
         + _figure(
-            "Latency of requests by arrival, ms",
+            "Latency of requests by arrival, ms, logarithmic",
             _keys([("p50", "p50"), ("p95", "p95"), ("p99", "p99")], stroke=True),
             chart=line_chart(span, series.t, lines=lines, axis=latency),
         )
