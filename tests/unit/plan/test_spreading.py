@@ -45,7 +45,7 @@ def dies(number, progress):
 
 
 def test_a_process_that_dies_is_told():
-    with pytest.raises(WorkerDied, match="one of 2 processes ended without an answer.*take fewer"):
+    with pytest.raises(WorkerDied, match="one of 2 processes ended without an answer"):
         spread(dies, [1, 2], workers=2)
 
 
