@@ -53,21 +53,30 @@ def passing(query: Query, view: FleetView, *, now: Seconds) -> list[int]:
     """Rows that `veto` passes, in row order: the same tests in one loop without a call per row."""
     oldest = float("-inf") if query.ignore_stale else now
     # Columns are longer than `rows`; the range ends the loop.
-    columns = zip(
-        range(view.rows), view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until, strict=False
-    )
-    rows = [
-        row
-        for row, gate, prefill, queue, limit, fresh in columns
-        if not gate and not prefill and queue < limit and fresh >= oldest
-    ]
+    common = (range(view.rows), view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until)
     codes = query.codes
-    if codes is not None:
-        pressure = view.pressure
-        rows = [row for row in rows if (tier := codes[row] & TIER_BITS) and (tier >= LOADING or not pressure[row])]
-        if query.rank:
-            ranks = view.max_rank
-            rows = [row for row in rows if query.rank <= ranks[row]]
+    if codes is None:
+        rows = [
+            row
+            for row, gate, prefill, queue, limit, fresh in zip(*common, strict=False)
+            if not gate and not prefill and queue < limit and fresh >= oldest
+        ]
+    else:
+        # A rank that is not known is 0 and fits everywhere.
+        rank, bits, loading = query.rank, TIER_BITS, LOADING
+        rows = [
+            row
+            for row, gate, prefill, queue, limit, fresh, code, pressure, most in zip(
+                *common, codes, view.pressure, view.max_rank, strict=False
+            )
+            if not gate
+            and not prefill
+            and queue < limit
+            and fresh >= oldest
+            and (tier := code & bits)
+            and (tier >= loading or not pressure)
+            and rank <= most
+        ]
     if query.base is not None:
         rows = [row for row in rows if view.base[row] == query.base]
     if query.mask is not None:

@@ -63,10 +63,7 @@ def pick_by_loop(
         raise _not_a_number(policy)
     # Best first; a sort with `reverse` keeps the order of equals, so equals stay in row order.
     ranked = sorted(range(len(rows)), key=scores.__getitem__, reverse=True)
-    best, ties = scores[ranked[0]], 1
-    while ties < len(ranked) and scores[ranked[ties]] == best:
-        ties += 1
-    place = ranked[int(draw * ties)]
+    place = ranked[int(draw * scores.count(scores[ranked[0]]))]
     session = query.session_row
     if session >= 0 and policy.keeps_sessions and session in rows and _equal_holders(query, session, other=rows[place]):
         place = rows.index(session)
