@@ -17,8 +17,8 @@ from lorapick.model.pods import PodLimits
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Seconds
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
+from lorapick.sim.expect_text import check_expected, expected, period, with_usual
 from lorapick.sim.hardware import PRESETS
-from lorapick.sim.metrics import METRICS
 from lorapick.sim.overrides import override
 from lorapick.sim.phases_text import changed, phase
 from lorapick.sim.scenario import (
@@ -26,11 +26,10 @@ from lorapick.sim.scenario import (
     Expected,
     FleetChange,
     FleetPlan,
-    Period,
     RunPlan,
     Scenario,
 )
-from lorapick.sim.scenario_readers import clock, made, moment, popularity, raw
+from lorapick.sim.scenario_readers import clock, made, popularity, raw
 from lorapick.sim.traffic_text import When, flows
 from lorapick.sim.workload.spec import Flow, Workload
 from lorapick.sim.workload.stream import adapter_names
@@ -104,7 +103,7 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
             "latency_limit": duration(least=1e-3),
             "grid": _grid,
         },
-        required=("name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
+        required=("name", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
         also=_KEYS,
     )
     if not {"fleet", "adapters", "run"} <= plain.keys():
@@ -117,8 +116,8 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
         {
             "arrivals": lambda at: flows(at, adapters, when=when),
             "phases": list_of(phase(adapters, fleet, when=when)),
-            "periods": list_of(_period(when), unique="name"),
-            "expect": lambda at: _expect(at, policies),
+            "periods": list_of(period(when), unique="name"),
+            "expect": lambda at: expected(at, policies),
         },
         also=_KEYS,
     )
@@ -152,12 +151,12 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         defaults=fleet.limits,
         picking=msgspec.structs.replace(picker.picking, policy=policy),
     )
-    periods = values.get("periods", ())
-    expect = values.get("expect", ())
-    _check_expect(root, expect, periods=periods)
+    expect: tuple[Expected, ...] = values.get("expect", ())
+    periods = with_usual(values.get("periods", ()), expect, run=run, phases=_phases(found, changes))
+    check_expected(root, expect, periods=periods)
     return Scenario(
         name=values["name"],
-        title=values["title"],
+        title=values.get("title", values["name"]),
         source=values["source"],
         assumes=values["assumes"],
         fleet=fleet,
@@ -172,6 +171,12 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         latency_limit=values.get("latency_limit"),
         grid=values.get("grid", {}),
     )
+
+
+def _phases(flows_after: tuple[Flow, ...], changes: list[FleetChange]) -> list[tuple[Seconds, Seconds]]:
+    """When each change begins and has happened in full."""
+    traffic = [(each.at, each.at + each.over) for flow in flows_after for each in flow.changes]
+    return [*traffic, *((each.at, each.at) for each in changes)]
 
 
 def _all_names(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]:
@@ -315,60 +320,6 @@ def _run(at: At) -> tuple[RunPlan, Seconds]:
         at.nearest("warm_up").refuse(f"must be shorter than the run, which lasts {stretch:g}s")
     values.setdefault("window", next(step for step in _STEPS if stretch / step <= POINTS))
     return RunPlan(begin=begin, length=stretch, **values), begin
-
-
-# -- periods and what the article says
-
-
-def _period(when: When) -> Reader[Period]:
-    read_moment = moment(begin=when.begin, length=when.length)
-
-    def read(at: At) -> Period:
-        values = fields(at, {"name": word, "from": read_moment, "to": read_moment}, required=("name", "from", "to"))
-        if len(values) < 3:
-            raise Refused
-        if values["to"] <= values["from"]:
-            at.nearest("to").refuse("must be after from")
-        return Period(name=values["name"], start=values["from"], end=values["to"])
-
-    return read
-
-
-def _expect(at: At, policies: Collection[str]) -> tuple[Expected, ...]:
-    found: list[Expected] = []
-    for item in at.items():
-        values = fields(
-            item,
-            {"metric": choice(*METRICS), "policy": choice(*policies), "note": text, "article": lambda node: node},
-            required=("metric", "article"),
-        )
-        if not {"metric", "article"} <= values.keys():
-            raise Refused
-        place: At = values.pop("article")
-        if place.is_scalar:
-            found.append(Expected(article=_figure(place), **values))
-            continue
-        for name, entry in place.entries().items():
-            found.append(Expected(article=_figure(entry.value), period=name, **values))
-    return tuple(found)
-
-
-def _figure(at: At) -> float | str:
-    """A number, or the article's words."""
-    value = raw(at)
-    try:
-        return float(value) if not at.tag.endswith(":str") else text(at)
-    except ValueError:
-        at.refuse("must be a number or words")
-
-
-def _check_expect(root: At, expect: tuple[Expected, ...], *, periods: tuple[Period, ...]) -> None:
-    known = [period.name for period in periods]
-    for each in expect:
-        if each.period is not None and each.period not in known:
-            root.nearest("expect").refuse(
-                f'"{each.period}" is no period', hint=f"periods are {', '.join(known) or 'none'}", value=""
-            )
 
 
 # -- the picker's configuration

@@ -54,6 +54,33 @@ def test_a_small_scenario():
     assert [adapter.declared for adapter in scenario.settings.adapters] == [True] * 4
 
 
+def test_the_shared_example():
+    """The one that several parts of the project agreed on."""
+    scenario = read(
+        """
+        name: war-story
+        source: article section 08
+        assumes: ["50 req/s: the article's before implies 4, its after about 50"]
+        fleet: {pods: 8, slots: 4, cpu_slots: 64, mode: drain, hardware: h100-llama70b-int4}
+        adapters: {count: 40, rank: 16, popularity: {zipf: 1.0}}
+        arrivals: {rate: 50/s, process: poisson, tokens: {prompt: 200, output: [4, 12]}}
+        phases:
+          - {at: 10:15, change: {split: {top: 20, into: "{name}-experiment", share: 0.5}, rate: "+5%"}}
+        run: {from: "09:00", to: "16:00", seed: 1}
+        expect:
+          - {metric: p95_ms, article: {before: 220, after: 2200}}
+          - {metric: swap_rate, article: {before: 0.04, after: 1.8}}
+        """
+    )
+    assert scenario.title == "war-story"
+    assert len(scenario.settings.adapters) == 60
+    # The two periods of the article need not be written down.
+    assert scenario.periods == (
+        Period(name="before", start=0.0, end=4500.0),
+        Period(name="after", start=4500.0, end=25_200.0),
+    )
+
+
 def test_times_of_day_and_periods():
     scenario = read(
         changed(
@@ -140,7 +167,7 @@ def test_shortened():
         ({"fleet": {"pods": 1, "slots": 500}}, "500 slots of rank 16 leave no memory for KV on h100-llama8b; at most"),
         ({"adapters": {"count": 1, "rank": 128}}, "take adapters up to rank 64, and some have rank 128"),
         ({"assumes": []}, "assumes: must have at least 1 item"),
-        ({"title": None}, 'the key "title" is missing'),
+        ({"source": None}, 'the key "source" is missing'),
         ({"adapters": {"count": 3, "names": ["a"]}}, "adapters: must have either count or names"),
         ({"adapters": {"count": 3, "name": "tenant"}}, "adapters.name: must contain {n}"),
         ({"run": {"for": "10s", "to": "10:00"}}, "run: must have either to (a time of day) or for (a duration)"),
