@@ -74,7 +74,9 @@ def estimate(values: Sequence[float | None]) -> Estimate:
     if count < 2:
         return Estimate(mean=mean, half_width=None)
     variance = math.fsum((value - mean) ** 2 for value in known) / (count - 1)
-    return Estimate(mean=mean, half_width=t_95(count - 1) * math.sqrt(variance / count))
+    half_width = t_95(count - 1) * math.sqrt(variance / count)
+    # Percentiles of one bin are the same number for all seeds; what rounding leaves of that is no width.
+    return Estimate(mean=mean, half_width=half_width if half_width > 1e-12 * abs(mean) else 0.0)
 
 
 def compare(reports: Sequence[RunReport]) -> Comparison:

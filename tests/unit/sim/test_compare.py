@@ -15,7 +15,7 @@ def test_t_intervals():
     assert (found.mean, found.half_width) == (2.0, pytest.approx(2.484, abs=1e-3))
     assert estimate([5.0]) == Estimate(mean=5.0, half_width=None)
     assert estimate([1.0, None]) == estimate([]) == Estimate(mean=None, half_width=None)
-    assert estimate([2.0, 2.0]).half_width == 0.0
+    assert estimate([2.0, 2.0]).half_width == estimate([0.1 + 0.2, 0.3]).half_width == 0.0
 
 
 @pytest.mark.parametrize(
