@@ -118,14 +118,14 @@ class Batch:
             heappop(ends)
         return ends[0][0] - self.steps
 
-    def next_ended(self) -> Job | None:
-        """A running request that has all its tokens, in order of joining; None: no more. The caller makes it leave."""
-        ends = self.ends
-        while ends and ends[0][0] <= self.steps:
+    def take_ended(self) -> list[Job]:
+        """The running requests that have all their tokens, in order of joining. The caller makes them leave."""
+        ends, steps, ended = self.ends, self.steps, []
+        while ends and ends[0][0] <= steps:
             _, order, job = heappop(ends)
             if job.order == order:
-                return job
-        return None
+                ended.append(job)
+        return ended
 
 
 class Span:

@@ -9,7 +9,7 @@ makes no difference. What is submitted at `now` comes after everything that the 
 begins with it at once, a busy one looks at it when the step that is running ends.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from lorapick.model.tiers import Tier
@@ -102,13 +102,16 @@ class PodEngine:
         self._run(now)
         machine = self._machine
         adapter = self._adapter_of(request)
-        size = self.config.block_size
-        keys = request.blocks[: request.prompt_tokens // size]
+        keys: Sequence[int] = request.blocks
+        if keys:
+            keys = keys[: request.prompt_tokens // self.config.block_size]
         if adapter is None:
             job = Job(request, None, keys, now)
         else:
-            salt = adapter.salt
-            job = Job(request, adapter, [salt ^ block for block in keys], now)
+            if keys:
+                salt = adapter.salt
+                keys = [salt ^ block for block in keys]
+            job = Job(request, adapter, keys, now)
             # One less while it loads: this request, too, waits for that load.
             job.loads_seen = adapter.loads - adapter.loading
         machine.arrive(job, now)
@@ -126,8 +129,10 @@ class PodEngine:
             adapter = self._registry.get(request.adapter)
             if adapter is None:
                 raise UnknownAdapter(request.adapter)
-            self._check_rank(adapter.spec)
-            self._check_pages(adapter.spec)
+            if adapter.spec.rank > self.config.limits.max_lora_rank:
+                self._check_rank(adapter.spec)
+            if self._unified:
+                self._check_pages(adapter.spec)
         tokens = request.prompt_tokens + request.output_tokens
         if tokens > self.max_tokens or (self._unified and tokens > self._max_tokens_beside(adapter)):
             raise PromptTooLong(request.prompt_tokens, request.output_tokens, self._max_tokens_beside(adapter))
@@ -145,7 +150,8 @@ class PodEngine:
             raise RankTooLarge(spec.name, spec.rank, limit)
 
     def _check_pages(self, spec: AdapterSpec) -> None:
-        if self._unified and (pages := pages_for(spec.size, self.config)) >= self.config.kv_blocks:
+        pages = pages_for(spec.size, self.config)
+        if self._unified and pages >= self.config.kv_blocks:
             raise AdapterTooLarge(spec.name, pages, self.config.kv_blocks)
 
     def abort(self, request_id: RequestId, now: Seconds) -> None:

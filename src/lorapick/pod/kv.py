@@ -25,18 +25,19 @@ class FreeBlocks:
     Kept by the request that freed them, so that most of the work is done for many blocks at once.
     """
 
-    __slots__ = ("_groups", "_where")
+    __slots__ = ("_groups", "where")
 
     def __init__(self) -> None:
         self._groups: deque[list[int]] = deque()
         """Blocks freed together, in prompt order; the first group's last block goes first. May be empty."""
-        self._where: dict[int, list[int]] = {}
+        self.where: dict[int, list[int]] = {}
+        """Each block's group."""
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self.where)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._where
+        return key in self.where
 
     def __iter__(self) -> Iterator[int]:
         for group in self._groups:
@@ -46,16 +47,16 @@ class FreeBlocks:
         """A request freed these."""
         group = list(keys)
         self._groups.append(group)
-        self._where.update(dict.fromkeys(group, group))
+        self.where.update(dict.fromkeys(group, group))
 
     def take(self, keys: Sequence[int]) -> None:
         """A request holds these again."""
         for key in keys:
-            self._where.pop(key).remove(key)  # among the first of its group: a hit is the begin of a prompt
+            self.where.pop(key).remove(key)  # among the first of its group: a hit is the begin of a prompt
 
     def evict(self, count: int) -> None:
         """Forget the next `count`."""
-        groups, forget = self._groups, self._where.pop
+        groups, forget = self._groups, self.where.pop
         while count > 0 and groups:
             group = groups[0]
             leaving = group[-count:]
@@ -72,13 +73,13 @@ class KvPool:
     """Blocks of one pod. `steps` is the batch's step counter throughout; `keys` are block ids salted per adapter."""
 
     __slots__ = (
-        "_calm",
         "_hashed",
         "_padding",
         "_residues",
         "_seats",
         "_sum",
         "blocks",
+        "calm",
         "extra",
         "held",
         "idle",
@@ -96,7 +97,7 @@ class KvPool:
         self._seats = 0
         self._sum = 0
         self._hashed = 0
-        self._calm = -1
+        self.calm = -1
         """Known to `fit` up to this many steps."""
         self._residues = [0] * size
         self._padding = [-x % size for x in range(2 * size)]
@@ -114,10 +115,10 @@ class KvPool:
 
     def fits(self, steps: int) -> bool:
         """Whether the running requests can make the step after `steps`."""
-        if steps <= self._calm:
+        if steps <= self.calm:
             return True
-        self._calm = self._calm_until()
-        return steps <= self._calm or self.used(steps) <= self.blocks
+        self.calm = self._calm_until()
+        return steps <= self.calm or self.used(steps) <= self.blocks
 
     def _calm_until(self) -> int:
         """A number of steps up to which `at_most` is within memory; stays right when somebody leaves."""
@@ -138,7 +139,7 @@ class KvPool:
 
     def find(self, keys: Sequence[int], steps: int) -> tuple[int, int]:
         """Leading blocks that running requests hold, and leading blocks that are held or cached."""
-        held, idle = self.held, self.idle
+        held, idle = self.held, self.idle.where
         # What is absent before trimming is absent after it.
         if not keys or (keys[0] not in held and keys[0] not in idle):
             return 0, 0
@@ -173,7 +174,7 @@ class KvPool:
         self._seats += 1
         self._sum += start
         self._residues[start % size] += 1
-        self._calm = -1
+        self.calm = -1
         return hits
 
     def lack(self, keys: Sequence[int], tokens: Tokens, steps: int) -> int:
@@ -220,7 +221,7 @@ class KvPool:
     def resize(self, blocks: int, steps: int) -> None:
         """From now on there are so many blocks; cached ones give way."""
         self.blocks = blocks
-        self._calm = -1
+        self.calm = -1
         self.trim(steps)
 
     def trim(self, steps: int) -> None:
@@ -228,7 +229,10 @@ class KvPool:
 
         To be called before anybody leaves: memory that was needed for a while is not cached any more.
         """
-        idle = self.idle
-        if not idle or self.at_most(steps) + len(idle) <= self.blocks:
+        idle = self.idle.where
+        if not idle:
             return
-        self.idle.evict(self.used(steps) + len(idle) - self.blocks)
+        cached, size = len(idle), self.size
+        at_most = len(self.held) + (self._sum + self._seats * steps) // size + self._seats - self._hashed
+        if at_most + cached > self.blocks:
+            self.idle.evict(self.used(steps) + cached - self.blocks)

@@ -56,6 +56,10 @@ class Phase(Enum):
     MERGING = "merging"
 
 
+IDLE, LOADING, STEPPING, MERGING = Phase
+"""Names that are found faster."""
+
+
 class Machine:
     """The state of one pod since its start."""
 
@@ -99,7 +103,7 @@ class Machine:
         self.ended: dict[RequestId, Tokens] = {}
         """Output of requests whose end is among `events`."""
 
-        self.phase = Phase.IDLE
+        self.phase = IDLE
         self.since = now
         """Begin of the idle phase."""
         self.due: Seconds = inf
@@ -112,12 +116,12 @@ class Machine:
     def run(self, now: Seconds) -> None:
         """Do everything that is due up to `now`."""
         while self.due <= now:
-            if self.phase is Phase.STEPPING:
+            if self.phase is STEPPING:
                 if self.firsts:
                     self._give_first_tokens(self.due)
                 else:
                     self._end_span(self.due)
-            elif self.phase is Phase.LOADING:
+            elif self.phase is LOADING:
                 self._end_load(self.due)
             else:
                 self._end_merge(self.due)
@@ -127,16 +131,16 @@ class Machine:
         self.jobs[job.id] = job
         self.queue.add(job)
         self.seating.stale = True
-        if self.phase is not Phase.STEPPING or self.watchful or self.seating.is_urgent(job):
+        if self.phase is not STEPPING or self.watchful or self.seating.is_urgent(job):
             self.wake(now)
 
     def wake(self, now: Seconds) -> None:
         """Something is to be done: an idle pod begins at once, a span ends with the step that is running."""
-        if self.phase is Phase.STEPPING:
+        if self.phase is STEPPING:
             self.span.cut(now)
             if not self.firsts:
                 self.due = self.span.end
-        elif self.phase is Phase.IDLE:
+        elif self.phase is IDLE:
             self.ledger.idle += now - self.since
             self._schedule(now)
 
@@ -162,7 +166,7 @@ class Machine:
         if batch.ends and batch.ends[0][0] <= batch.steps:
             self.kv.trim(batch.steps - 1)
             self.seating.drop_aborted()
-            while (job := batch.next_ended()) is not None:
+            for job in batch.take_ended():
                 self._finish(job, t)
         self._schedule(t)
 
@@ -187,7 +191,8 @@ class Machine:
         seating = self.seating
         if seating.aborted:
             seating.drop_aborted()
-        preempted = not self.kv.fits(self.batch.steps) and seating.preempt(t)
+        steps = self.batch.steps
+        preempted = steps > self.kv.calm and not self.kv.fits(steps) and seating.preempt(t)
         if self.loader.orders and self._follow_orders(t):
             return
         if self.folding is not None and self._merge(self.folding, t):
@@ -206,7 +211,7 @@ class Machine:
         elif self.batch.running:
             self._begin_span(t)
         else:
-            self.phase = Phase.IDLE
+            self.phase = IDLE
             self.since = t
             self.due = inf
             seating.debt = 0
@@ -225,12 +230,17 @@ class Machine:
         step = self.timer.seconds() if folding is None or not folding.bare else self.timer.merged_seconds()
         if self.scan and not seating.blocked and not seating.short:
             step += self.scan * seating.deferred()
-        count = 1 if self._is_overdue() else self.kv.lasts(batch.steps, batch.steps_to_end())
+        if self._is_overdue():
+            count = 1
+        else:
+            count = batch.steps_to_end()
+            if batch.steps + count - 1 > self.kv.calm:
+                count = self.kv.lasts(batch.steps, count)
         span.begin(t, origin=t + tokens * self.config.prefill_per_token, step=step, count=count)
         if folding is not None:
             # Who joined counts in the next decision.
             span.count = 1 if tokens else folding.last_step(span)
-        self.phase = Phase.STEPPING
+        self.phase = STEPPING
         self.due = span.at(1) if self.firsts else span.end
 
     def _is_overdue(self) -> bool:
@@ -292,7 +302,7 @@ class Machine:
         return True
 
     def _load(self, adapters: list[AdapterCopy], t: Seconds, drained: Seconds = 0.0) -> None:
-        self.phase = Phase.LOADING
+        self.phase = LOADING
         self.due = self.loader.begin(adapters, t, waited=self._is_waited_for, drained=drained).end
 
     def _is_waited_for(self, adapter: AdapterCopy) -> bool:
@@ -331,7 +341,7 @@ class Machine:
         if adapter is None:
             return False
         if adapter.on_gpu:
-            self.phase = Phase.MERGING
+            self.phase = MERGING
             self.due = folding.begin(adapter, t)
             return True
         # The batch is empty, and the front end lets nobody in who does not fit beside his adapter.

@@ -17,11 +17,11 @@ def test_ends_come_in_order_of_joining_and_early_leavers_are_skipped():
     batch.leave(jobs[1])
     assert batch.steps_to_end() == 3
     batch.steps += 3
+    assert batch.take_ended() == [jobs[0], jobs[2]]
     for job in (jobs[0], jobs[2]):
-        assert batch.next_ended() is job
         batch.leave(job)
         assert job.out == 3
-    assert batch.next_ended() is None
+    assert batch.take_ended() == []
     assert (batch.active, adapter.seats) == (0, 0)
 
 
