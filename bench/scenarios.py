@@ -18,7 +18,7 @@ from lorapick.sim.compare import Comparison, compare, estimate
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.report import RunReport
-from lorapick.sim.scenario import Scenario
+from lorapick.sim.scenario import Scenario, shortened
 from lorapick.wire.config import ConfigError
 
 PAGE = Path(__file__).parent.parent / "docs" / "scenarios.md"
@@ -29,6 +29,8 @@ FEW_SEEDS = {"war-story": 1, "healthy": 1, "s-lora": 1}
 """Scenarios that take long, or have no seeds to speak of."""
 CAPACITY_OF = ("saas-50", "convoy", "hotspot")
 CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted")
+MEASURED = 120.0
+"""Seconds after the warm-up that a search for a capacity plays."""
 NO_SWAP = {"convoy": {"fleet.slots": "24"}}
 """The same fleet with a slot for every adapter: what throughput would be if nothing were ever swapped."""
 
@@ -106,14 +108,17 @@ def capacity(scenario: Scenario, workers: int | None) -> Iterator[str]:
     limit = scenario.latency_limit
     assert limit is not None, scenario.name
     policies = [policy for policy in CAPACITY_POLICIES if policy in scenario.policies]
-    found = list(capacities(jobs_for(scenario, policies=policies, seeds=[1]), limit, workers=workers))
-    yield f"    lorapick simulate {scenario.name} --capacity -p {' -p '.join(policies)}"
+    until = f"{(scenario.run.warm_up + MEASURED) / 60:g}m"
+    brief = shortened(scenario, scenario.run.warm_up + MEASURED)
+    found = list(capacities(jobs_for(brief, policies=policies, seeds=[1]), limit, workers=workers))
+    yield f"    lorapick simulate {scenario.name} --until {until} --capacity -p {' -p '.join(policies)}"
     yield ""
     yield f"Highest rate with P95 of at most {limit:g} s and at most 1 % of requests refused:"
     yield ""
     rows = [[each.policy, rate(each), ratio(each, found[0])] for each in found]
     if scenario.name in NO_SWAP:
         ideal = load_scenario(scenario.name, overrides=NO_SWAP[scenario.name])
+        ideal = shortened(ideal, ideal.run.warm_up + MEASURED)
         (best,) = capacities(jobs_for(ideal, policies=["least-loaded"], seeds=[1]), limit, workers=1)
         rows = [[*row, ratio(each, best)] for row, each in zip(rows, found, strict=True)]
         rows.append(["least-loaded, a slot for every adapter", rate(best), ratio(best, found[0]), "1.00"])
