@@ -30,6 +30,12 @@ STAT_PREFIX = "gateway"
 
 _TYPES = "type.googleapis.com/envoy.extensions."
 
+_RESELECTIONS = 40
+"""How often Envoy draws again when a retry's draw is an endpoint that has failed already.
+
+With one of four pods left, six draws all miss it in 18 % of the cases (0.75^6), forty in one of 100,000.
+"""
+
 
 class EnvoySettings(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between one Envoy and the next. Paths are as the Envoy process sees them."""
@@ -209,7 +215,7 @@ def _picker_service(*, several: bool) -> dict[str, Any]:
             "retry_on": "connect-failure,refused-stream,reset",
             "num_retries": 2,
             "retry_host_predicate": [_previous_hosts()],
-            "host_selection_retry_max_attempts": 5,
+            "host_selection_retry_max_attempts": _RESELECTIONS,
             "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.05s"},
         }
     return service
@@ -248,7 +254,7 @@ def _routes(settings: EnvoySettings) -> dict[str, Any]:
                 "retry_on": "connect-failure,refused-stream",
                 "num_retries": settings.retries,
                 "retry_host_predicate": [_previous_hosts()],
-                "host_selection_retry_max_attempts": 5,
+                "host_selection_retry_max_attempts": _RESELECTIONS,
                 "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.05s"},
             },
         },
