@@ -93,8 +93,8 @@ def _in_processes(
     shares = context.Array("d", len(tasks), lock=False)
     with _pool(workers, shares, context=context) as pool:
         futures = [pool.submit(_do, work, task, number=number) for number, task in enumerate(tasks)]
-        _follow(futures, shares, progress=progress or _ignore)
         try:
+            _follow(futures, shares, progress=progress or _ignore)
             return tuple(future.result() for future in futures)
         except BrokenProcessPool:
             raise WorkerDied(workers) from None
@@ -105,16 +105,21 @@ def _pool(workers: int, shares: Any, *, context: SpawnContext) -> Iterator[Proce
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(shares,))
     try:
         yield pool
+    except BaseException:
+        # Ctrl-C, or an error of one: nobody waits for the others to finish their runs.
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _follow(futures: Sequence[Future[Result]], shares: Any, *, progress: Progress) -> None:
-    """Tell the progress until all is done or something failed."""
+    """Tell the progress until all is done; raises what the first failed one raised, whatever others still do."""
     open_ones = list(futures)
     while open_ones:
         done, rest = wait(open_ones, timeout=_POLL)
         open_ones = [future for future in open_ones if future in rest]
         progress(sum(shares) / len(shares))
-        if any(future.exception() is not None for future in done):
-            return
+        for future in done:
+            future.result()

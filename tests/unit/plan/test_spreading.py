@@ -1,6 +1,7 @@
 """Work in parallel processes: order, progress, errors."""
 
 import os
+import time
 
 import pytest
 
@@ -47,6 +48,20 @@ def dies(number, progress):
 def test_a_process_that_dies_is_told():
     with pytest.raises(WorkerDied, match="one of 2 processes ended without an answer"):
         spread(dies, [1, 2], workers=2)
+
+
+def sleeps_or_fails(number, progress):
+    if not number:
+        raise ValueError("no")
+    time.sleep(60)
+
+
+def test_nobody_waits_for_the_others_when_one_failed():
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match="no"):
+        spread(sleeps_or_fails, [1, 0], workers=2)
+    # Not a measurement: the other one would have slept for a minute.
+    assert time.monotonic() - begun < 55
 
 
 def test_cores_are_counted():
