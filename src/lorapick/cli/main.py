@@ -23,6 +23,7 @@ COMMANDS = {
     "simulate": "Play a scenario under one or more policies, beside the article's figures.",
     "scenarios": "List the scenarios that can be played.",
     "replay": "Put a picker's event log through the core again; the decisions must be the same.",
+    "calibrate": "Fit the pod model to measured runs, and say how far it is off on runs it has not seen.",
     "bound": "Say what no policy can beat: the fewest adapter loads for a sequence of requests.",
 }
 """Commands in the order of the help, with its words; the module of each has the command's name."""

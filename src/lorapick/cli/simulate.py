@@ -12,12 +12,11 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from lorapick.cli.progress_bar import progress_bar
 from lorapick.cli.simulation_plan import Point, SimulationError, SimulationPlan, plan_of
 from lorapick.cli.simulation_table import print_capacities, print_comparison, print_expected, print_family
 from lorapick.plan.simulations import capacities, play_all
-from lorapick.plan.spreading import Progress as Told
 from lorapick.plan.spreading import WorkerDied
 from lorapick.sim.compare import Comparison, compare
 from lorapick.sim.page.page import page
@@ -75,7 +74,7 @@ def _refuse(text: str) -> NoReturn:
 
 def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
     scenario = plan.scenario
-    with _bar(f"{scenario.name}, {_counted(len(plan.jobs), 'run')}") as told:
+    with progress_bar(f"{scenario.name}, {_counted(len(plan.jobs), 'run')}") as told:
         reports = play_all(plan.jobs, workers=plan.workers, progress=told)
     compared = compare(reports)
     if html is not None:
@@ -92,7 +91,7 @@ def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
 
 def _family(plan: SimulationPlan, *, as_json: bool) -> None:
     jobs = [job for point in plan.family for job in point.jobs]
-    with _bar(f"{plan.scenario.name}, {_counted(len(jobs), 'run')}") as told:
+    with progress_bar(f"{plan.scenario.name}, {_counted(len(jobs), 'run')}") as told:
         reports = list(play_all(jobs, workers=plan.workers, progress=told))
     results: list[tuple[Point, Comparison | None]] = []
     for point in plan.family:
@@ -114,34 +113,12 @@ def _point(point: Point, compared: Comparison | None) -> dict[str, Any]:
 
 def _capacity(plan: SimulationPlan, *, as_json: bool) -> None:
     assert plan.limit is not None, "the plan was checked"
-    with _bar(f"{plan.scenario.name}, {_counted(len(plan.jobs), 'search', 'searches')}") as told:
+    with progress_bar(f"{plan.scenario.name}, {_counted(len(plan.jobs), 'search', 'searches')}") as told:
         found = capacities(plan.jobs, plan.limit, workers=plan.workers, progress=told)
     if as_json:
         _print(msgspec.to_builtins(found))
     else:
         print_capacities(Console(), plan.scenario, found)
-
-
-class _bar:  # noqa: N801 - used as a function
-    """A progress bar on stderr, so that --json stays JSON; gone when done; none without a terminal."""
-
-    def __init__(self, words: str) -> None:
-        console = Console(stderr=True)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task(words, total=1.0)
-
-    def __enter__(self) -> Told:
-        self._bar.start()
-        return lambda share: self._bar.update(self._task, completed=share)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:
