@@ -100,11 +100,16 @@ def _try(scenario: Scenario, factor: float, *, policy: str, seed: int, limit: Se
 
 
 def scaled(scenario: Scenario, factor: float) -> Scenario:
-    """The scenario with all rates multiplied; bursts stay as they are."""
+    """The scenario with all rates multiplied, traces played faster; bursts stay as they are."""
     flows = tuple(
         flow
         if isinstance(flow.process, Burst)
         else msgspec.structs.replace(flow, changes=(*flow.changes, Scale(at=0.0, factor=factor)))
         for flow in scenario.workload.flows
     )
-    return msgspec.structs.replace(scenario, workload=msgspec.structs.replace(scenario.workload, flows=flows))
+    traces = tuple(
+        msgspec.structs.replace(trace, replay=msgspec.structs.replace(trace.replay, speed=trace.replay.speed * factor))
+        for trace in scenario.workload.traces
+    )
+    workload = msgspec.structs.replace(scenario.workload, flows=flows, traces=traces)
+    return msgspec.structs.replace(scenario, workload=workload)

@@ -26,7 +26,7 @@ _PLACES = (Path(__file__).resolve().parents[3] / "data", Path(sys.prefix).resolv
 """In the repository, and where a wheel puts it."""
 
 
-class DataFileError(Exception):
+class DataFileError(OSError):
     """A file cannot be read: its path, and why."""
 
 
@@ -47,6 +47,16 @@ def data_names() -> list[str]:
     """Names that `data_path` knows, in order."""
     found = [path.relative_to(place) for place in _PLACES for path in place.glob("*/*") if path.is_file()]
     return sorted({path.as_posix() for path in found})
+
+
+def open_named(name: str, *, beside: str | None = None) -> Iterator[bytes]:
+    """Lines of the file that another file names: beside that one, else of those that come with the project.
+
+    Raises:
+        DataFileError: there is none, or see `open_lines`.
+    """
+    near = Path(beside).parent / name if beside is not None else Path(name)
+    return open_lines(near if near.is_file() or Path(name).is_absolute() else data_path(name))
 
 
 def open_lines(path: str | Path, *, longest: Bytes = LONGEST_LINE) -> Iterator[bytes]:

@@ -4,10 +4,12 @@ In: a name or a path. Out: a `Scenario`. Not here: what the keys mean (see `sim.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 from lorapick.core.picking.policies import POLICIES
+from lorapick.plan.datafiles import open_named
 from lorapick.sim.scenario import Scenario
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.wire.config.document import nearest_word
@@ -34,9 +36,14 @@ def load_scenario(name: str, *, overrides: Mapping[str, str] | None = None) -> S
     """
     if name in scenario_names():
         file = files(__package__).joinpath("scenarios", name + SUFFIX)
-        return parse_scenario(file.read_bytes(), file=f"{name}{SUFFIX}", policies=POLICIES, overrides=overrides)
+        return _parsed(file.read_bytes(), f"{name}{SUFFIX}", overrides=overrides)
     path = Path(name)
     if path.is_file():
-        return parse_scenario(path.read_bytes(), file=name, policies=POLICIES, overrides=overrides)
+        return _parsed(path.read_bytes(), name, overrides=overrides, beside=name)
     hint = nearest_word(name, scenario_names())
     raise UnknownScenario(f"{name!r} is neither a scenario nor a file; {hint or 'see `lorapick scenarios`'}")
+
+
+def _parsed(content: bytes, file: str, *, overrides: Mapping[str, str] | None, beside: str | None = None) -> Scenario:
+    opener = partial(open_named, beside=beside)
+    return parse_scenario(content, file=file, policies=POLICIES, overrides=overrides, open_lines=opener)

@@ -67,6 +67,7 @@ def pod_config(scenario: Scenario) -> PodConfig:
         step=hardware.step,
         swap=hardware.swap,
         prefill_per_token=hardware.prefill_per_token,
+        max_model_len=fleet.max_model_len,
         block_size=hardware.block_size,
         kv_blocks=hardware.kv_blocks(slots, max(scenario.adapters.ranks)),
         kv_bytes_per_token=hardware.kv_bytes_per_token,
@@ -99,7 +100,7 @@ def size_at(scenario: Scenario, rank: int) -> Bytes:
 
 def arrivals_of(scenario: Scenario, seed: int) -> Iterator[Arrival]:
     """What comes; the same for every policy."""
-    stream = arrivals(scenario.workload, seed=seed)
+    stream = arrivals(scenario.workload, seed=seed, open_lines=scenario.open_lines)
     if scenario.fleet.prefix_caching:
         return stream
     return (msgspec.structs.replace(each, blocks=()) if each.blocks else each for each in stream)

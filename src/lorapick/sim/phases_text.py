@@ -11,10 +11,10 @@ from lorapick.model.adapters import PinSpec
 from lorapick.model.units import Seconds
 from lorapick.sim.scenario import AdapterPlan, FleetChange, FleetPlan, Pin, Restart, Unpin
 from lorapick.sim.scenario_readers import factor, made, popularity
-from lorapick.sim.traffic_text import When, chosen
-from lorapick.sim.workload.changes import Change, Reweigh, Scale, Split
+from lorapick.sim.traffic_text import Stream, When, chosen
+from lorapick.sim.workload.changes import Change, MixChange, Reweigh, Scale, Split
 from lorapick.sim.workload.processes import Burst
-from lorapick.sim.workload.spec import Flow
+from lorapick.sim.workload.spec import Traced
 from lorapick.wire.config.document import At, Refused
 from lorapick.wire.config.readers import (
     Reader,
@@ -93,18 +93,26 @@ def _pin(at: At, plan: AdapterPlan, *, start: Seconds) -> Pin:
     return Pin(at=start, adapters=adapters, pin=PinSpec(**values))
 
 
-def changed(flows_before: tuple[Flow, ...], traffic: list[Traffic]) -> tuple[Flow, ...]:
-    """The flows with a phase's changes."""
-    known = {flow.name for flow in flows_before}
-    for name, _ in traffic:
+def changed(before: tuple[Stream, ...], traffic: list[Traffic]) -> tuple[Stream, ...]:
+    """The streams with a phase's changes.
+
+    Raises:
+        ValueError: there is no such flow, or it cannot change so.
+    """
+    known = [stream.name for stream in before]
+    for name, change in traffic:
         if name is not None and name not in known:
             raise ValueError(f'there is no flow "{name}"; flows are {", ".join(sorted(known))}')
-    after = []
-    for flow in flows_before:
-        own = [
-            change
-            for name, change in traffic
-            if name == flow.name or (name is None and not isinstance(flow.process, Burst))
-        ]
-        after.append(msgspec.structs.replace(flow, changes=(*flow.changes, *own)) if own else flow)
-    return tuple(after)
+        if isinstance(change, Scale) and all(isinstance(each, Traced) for each in before if name in (None, each.name)):
+            raise ValueError("a trace has the rates that it has; trace.speed makes all of it faster or slower")
+    return tuple(_changed(stream, traffic) for stream in before)
+
+
+def _changed(stream: Stream, traffic: list[Traffic]) -> Stream:
+    if isinstance(stream, Traced):
+        mixes = [change for name, change in traffic if name in (None, stream.name) and isinstance(change, MixChange)]
+        law = msgspec.structs.replace(stream.replay, changes=(*stream.replay.changes, *mixes))
+        return msgspec.structs.replace(stream, replay=law)
+    has_rate = not isinstance(stream.process, Burst)
+    own = [change for name, change in traffic if name == stream.name or (name is None and has_rate)]
+    return msgspec.structs.replace(stream, changes=(*stream.changes, *own)) if own else stream

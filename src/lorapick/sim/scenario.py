@@ -9,10 +9,11 @@ import msgspec
 from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import PodLimits
 from lorapick.model.settings import Settings
-from lorapick.model.units import AdapterName, Bytes, PodName, Seconds
+from lorapick.model.units import AdapterName, Bytes, PodName, Seconds, Tokens
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.workload.popularity import EqualShares, Popularity
 from lorapick.sim.workload.spec import Workload
+from lorapick.sim.workload.stream import OpenLines
 
 
 class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory = Memory.SLOTS
     kernel: Kernel = Kernel.DISTINCT
     merging: Merging = Merging.NEVER
+    max_model_len: Tokens = 8192
+    """Longest prompt and answer together; longer ones are refused by the pod, as vLLM does."""
     prefix_caching: bool = True
     reports_loaded: bool = False
     """Whether pods say what they hold (`vllm:lora_adapter_loaded`); vLLM 0.32 does not."""
@@ -137,6 +140,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """P95 that defines capacity; None: the scenario does not ask for it."""
     grid: dict[str, tuple[str, ...]] = {}
     """Of a family: keys of the file, each with the values that it takes."""
+    open_lines: OpenLines | None = None
+    """Opens the traces of the workload; a function of a module, so that it can be sent to another process."""
 
 
 def shortened(scenario: Scenario, length: Seconds) -> Scenario:

@@ -6,7 +6,7 @@ each with line, field, value and what would be right. Not here: reading files (s
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,8 @@ from lorapick.sim.expect_text import check_expected, expected, period, with_usua
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.overrides import override
 from lorapick.sim.phases_text import changed, phase
+from lorapick.sim.pipelines_text import pipelines
+from lorapick.sim.recorded_text import Recordings
 from lorapick.sim.scenario import (
     AdapterPlan,
     Expected,
@@ -29,10 +31,10 @@ from lorapick.sim.scenario import (
     RunPlan,
     Scenario,
 )
-from lorapick.sim.scenario_readers import clock, made, popularity, raw
-from lorapick.sim.traffic_text import When, flows
-from lorapick.sim.workload.spec import Flow, Workload
-from lorapick.sim.workload.stream import adapter_names
+from lorapick.sim.scenario_readers import clock, made, popularity, raw, tokens
+from lorapick.sim.traffic_text import Stream, When, streams
+from lorapick.sim.workload.spec import Flow, Traced, Workload
+from lorapick.sim.workload.stream import OpenLines, adapter_names
 from lorapick.wire.config import sections
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.pods import LIMITS
@@ -56,13 +58,18 @@ POINTS = 480
 """Most points of a time series."""
 _STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 _KEYS = (
-    "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "phases", "run", "periods", "expect",
-    "policy", "policies", "settings", "latency_limit", "grid",
+    "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "pipelines", "phases", "run", "periods",
+    "expect", "policy", "policies", "settings", "latency_limit", "grid",
 )  # fmt: skip
 
 
 def parse_scenario(
-    content: bytes | str, *, file: str, policies: Collection[str], overrides: Mapping[str, str] | None = None
+    content: bytes | str,
+    *,
+    file: str,
+    policies: Collection[str],
+    overrides: Mapping[str, str] | None = None,
+    open_lines: OpenLines | None = None,
 ) -> Scenario:
     """Read and check a scenario.
 
@@ -71,6 +78,8 @@ def parse_scenario(
         file: what messages call it.
         policies: names that policies may have.
         overrides: values for keys (`fleet.slots`), in the place of the file's.
+        open_lines: opens traces and recordings that the scenario names; kept by the scenario, and sent with it to other
+            processes. None: it may name none.
 
     Raises:
         ConfigError: every problem of the file.
@@ -80,13 +89,17 @@ def parse_scenario(
     found: Scenario | None = None
     with contextlib.suppress(Refused):
         override(root, overrides or {})
-        found = _scenario(root, policies)
+        found = _scenario(root, policies, open_lines or _no_files)
     report.raise_if_any()
     assert found is not None, f"{file}: refused without a problem"
     return found
 
 
-def _scenario(root: At, policies: Collection[str]) -> Scenario:
+def _no_files(name: str) -> Iterable[bytes]:
+    raise FileNotFoundError(f"{name} cannot be opened: this scenario does not come from a file")
+
+
+def _scenario(root: At, policies: Collection[str], open_lines: OpenLines) -> Scenario:
     plain = fields(
         root,
         {
@@ -111,10 +124,12 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
     fleet, adapters, (run, periods_begin) = plain["fleet"], plain["adapters"], plain["run"]
     _check_memory(root, fleet, adapters=adapters)
     when = When(begin=periods_begin, length=run.length)
+    recordings = Recordings(open_lines=open_lines, block_tokens=PRESETS[fleet.hardware].block_size)
     later = fields(
         root,
         {
-            "arrivals": lambda at: flows(at, adapters, when=when),
+            "arrivals": lambda at: streams(at, adapters, when=when, recordings=recordings),
+            "pipelines": pipelines(adapters),
             "phases": list_of(phase(adapters, fleet, when=when)),
             "periods": list_of(period(when), unique="name"),
             "expect": lambda at: expected(at, policies),
@@ -123,20 +138,26 @@ def _scenario(root: At, policies: Collection[str]) -> Scenario:
     )
     if root.report.problems:
         raise Refused
-    return _put_together(root, plain | later, run=run, policies=policies)
+    found = _put_together(root, plain | later, run=run, policies=policies)
+    return msgspec.structs.replace(found, open_lines=open_lines)
 
 
 def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: Collection[str]) -> Scenario:
     fleet, adapters = values["fleet"], values["adapters"]
     changes: list[FleetChange] = []
-    found: tuple[Flow, ...] = values["arrivals"]
+    found: tuple[Stream, ...] = values["arrivals"]
     for place, (traffic, pods) in zip(root.each("phases"), values.get("phases", ()), strict=True):
         changes += pods
         found = made(place, partial(changed, found, traffic))
     workload = made(
         root.nearest("arrivals"),
         lambda: Workload(
-            flows=found, clock=run.begin, until=run.length, block_tokens=PRESETS[fleet.hardware].block_size
+            flows=tuple(each for each in found if isinstance(each, Flow)),
+            traces=tuple(each for each in found if isinstance(each, Traced)),
+            follows=values.get("pipelines", ()),
+            clock=run.begin,
+            until=run.length,
+            block_tokens=PRESETS[fleet.hardware].block_size,
         ),
     )
     picker = values.get("settings", Settings())
@@ -173,9 +194,10 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
     )
 
 
-def _phases(flows_after: tuple[Flow, ...], changes: list[FleetChange]) -> list[tuple[Seconds, Seconds]]:
+def _phases(streams_after: tuple[Stream, ...], changes: list[FleetChange]) -> list[tuple[Seconds, Seconds]]:
     """When each change begins and has happened in full."""
-    traffic = [(each.at, each.at + each.over) for flow in flows_after for each in flow.changes]
+    laws = [each.replay if isinstance(each, Traced) else each for each in streams_after]
+    traffic = [(each.at, each.at + each.over) for law in laws for each in law.changes]
     return [*traffic, *((each.at, each.at) for each in changes)]
 
 
@@ -250,6 +272,7 @@ _fleet: Reader[FleetPlan] = record(
         "max_lora_rank": LIMITS["max_lora_rank"],
         "max_num_seqs": LIMITS["max_num_seqs"],
         "max_queue": LIMITS["max_queue"],
+        "max_model_len": tokens,
         "prefix_caching": boolean,
         "reports_loaded": boolean,
     },

@@ -1,16 +1,18 @@
 """The `arrivals:` of a scenario file, and the changes of traffic among its `phases:`.
 
-In: nodes. Out: flows and changes of `sim.workload`. Not here: fleets, pins and restarts (see `sim.scenario_text`).
+In: nodes. Out: flows and traces of `sim.workload`. Not here: fleets, pins and restarts (see `sim.scenario_text`).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from lorapick.model.units import AdapterName, Seconds
+from lorapick.sim.recorded_text import Recordings, demanded, traced
 from lorapick.sim.scenario import AdapterPlan
 from lorapick.sim.scenario_readers import built, clock, length, made, moment, one_of, popularity, rate, raw, tokens
+from lorapick.sim.workload.clients import client_weights
 from lorapick.sim.workload.lengths import Sizes
 from lorapick.sim.workload.processes import (
     Burst,
@@ -24,7 +26,7 @@ from lorapick.sim.workload.processes import (
     Profile,
     State,
 )
-from lorapick.sim.workload.spec import Flow, Sessions
+from lorapick.sim.workload.spec import Flow, Sessions, Traced
 from lorapick.wire.config.document import At, Refused
 from lorapick.wire.config.readers import (
     Reader,
@@ -39,6 +41,8 @@ from lorapick.wire.config.readers import (
     word,
 )
 
+Stream: TypeAlias = Flow | Traced
+"""What one entry can become."""
 MAIN = "main"
 """Name of the flow when there is only one."""
 _cv = number(least=0.0, most=1000.0, what="a coefficient of variation")
@@ -71,54 +75,109 @@ def chosen(plan: AdapterPlan) -> Reader[tuple[AdapterName, ...]]:
     def read(at: At) -> tuple[AdapterName, ...]:
         if not at.tag.endswith(":seq"):
             return one_of(at, {"top": first, "last": last}, what="choice of adapters")
-        names = list_of(adapter_name, least=1, unique="")(at)
-        known = dict.fromkeys(plan.names)
-        for item, name in zip(at.items(), names, strict=True):
-            if name not in known:
-                item.refuse("is no adapter of this scenario", hint=f"they are {plan.names[0]} to {plan.names[-1]}")
-        return names
+        return list_of(one(plan), least=1, unique="")(at)
 
     return read
 
 
-def flows(at: At, plan: AdapterPlan, *, when: When) -> tuple[Flow, ...]:
-    """One flow, or a list of flows, each with a name."""
-    if at.tag.endswith(":seq"):
-        return list_of(lambda item: _flow(item, plan, when=when, required=("name", "tokens")), least=1, unique="name")(
-            at
-        )
-    return (_flow(at, plan, when=when, required=("tokens",)),)
+def one(plan: AdapterPlan) -> Reader[AdapterName]:
+    """Reader of the name of one of the adapters."""
+    known = dict.fromkeys(plan.names)
+
+    def read(at: At) -> AdapterName:
+        name = adapter_name(at)
+        if name not in known:
+            at.refuse("is no adapter of this scenario", hint=f"they are {plan.names[0]} to {plan.names[-1]}")
+        return name
+
+    return read
 
 
-def _flow(at: At, plan: AdapterPlan, *, when: When, required: tuple[str, ...]) -> Flow:
-    before = len(at.report.problems)
-    values = fields(
-        at,
-        {
+def streams(at: At, plan: AdapterPlan, *, when: When, recordings: Recordings) -> tuple[Stream, ...]:
+    """One stream of requests, or a list of them, each with a name."""
+    if not at.tag.endswith(":seq"):
+        return _Entry(plan, when, recordings).read(at)
+    reader = _Entry(plan, when, recordings, required=("name",))
+    return tuple(stream for found in list_of(reader.read, least=1, unique="name")(at) for stream in found)
+
+
+class _Entry:
+    """Reader of one entry: a flow from laws, a trace, or the flows of measured clients."""
+
+    def __init__(
+        self, plan: AdapterPlan, when: When, recordings: Recordings, *, required: tuple[str, ...] = ()
+    ) -> None:
+        self._plan = plan
+        self._when = when
+        self._recordings = recordings
+        self._required = required
+        self._whose: dict[str, Reader[Any]] = {
             "name": word,
+            "adapters": chosen(plan),
+            "popularity": popularity,
+            "priority": integer(least=-1000, most=1000),
+        }
+        self._law: dict[str, Reader[Any]] = {
             "rate": rate,
             "process": lambda node: node,
             "tokens": record(Sizes, {"prompt": length, "output": length}, required=("prompt", "output")),
-            "adapters": chosen(plan),
-            "popularity": popularity,
             "shared_prefix": tokens,
             "sessions": _sessions,
-            "priority": integer(least=-1000, most=1000),
             "tenant": text,
             "start": when.moment,
             "until": when.moment,
-        },
-        required=required,
-    )
-    if len(at.report.problems) > before:
-        raise Refused
-    process = _process(at, values.pop("process", None), per_second=values.pop("rate", None), when=when)
-    adapters = values.pop("adapters", plan.names)
-    law = values.pop("popularity", plan.popularity if adapters == plan.names else None)
-    if law is not None:
-        values["popularity"] = law
-    sizes, name = values.pop("tokens"), values.pop("name", MAIN)
-    return made(at, lambda: Flow(name=name, adapters=adapters, process=process, sizes=sizes, **values))
+        }
+
+    def read(self, at: At) -> tuple[Stream, ...]:
+        if at.find("trace") is not None:
+            return (self._traced(at),)
+        return self._clients(at) if at.find("clients") is not None else (self._flow(at),)
+
+    def _values(self, at: At, own: dict[str, Reader[Any]], *, required: tuple[str, ...]) -> dict[str, Any]:
+        """What stands there, with the scenario's adapters and their popularity where it says no other."""
+        before = len(at.report.problems)
+        values = fields(at, self._whose | own, required=(*self._required, *required))
+        if len(at.report.problems) > before:
+            raise Refused
+        adapters = values.setdefault("adapters", self._plan.names)
+        if adapters == self._plan.names:
+            values.setdefault("popularity", self._plan.popularity)
+        return values
+
+    def _traced(self, at: At) -> Traced:
+        values = self._values(at, {"trace": lambda node: node}, required=())
+        place, name = values.pop("trace"), values.pop("name", MAIN)
+        return traced(place, recordings=self._recordings, name=name, values=values)
+
+    def _flow(self, at: At) -> Flow:
+        values = self._values(at, self._law, required=("tokens",))
+        process = _process(at, values.pop("process", None), per_second=values.pop("rate", None), when=self._when)
+        sizes, name = values.pop("tokens"), values.pop("name", MAIN)
+        return made(at, lambda: Flow(name=name, process=process, sizes=sizes, **values))
+
+    def _clients(self, at: At) -> tuple[Flow, ...]:
+        """Flows as measured; or with a process of its own one flow that has their shares."""
+        own = {"clients": lambda node: node, **self._law}
+        values = self._values(at, own, required=("tokens",))
+        if (place := at.find("popularity")) is not None:
+            place.refuse("must not stand beside clients, whose shares were measured", value="")
+        del values["popularity"]
+        per_second, process = values.pop("rate", None), values.pop("process", None)
+        found = demanded(
+            values.pop("clients"),
+            values.pop("adapters"),
+            recordings=self._recordings,
+            rate=per_second,
+            sizes=values.pop("tokens"),
+        )
+        name = values.pop("name", None)
+        if process is not None:
+            names, shares = client_weights(found)
+            law = _process(at, process, per_second=per_second, when=self._when)
+            changes = {"adapters": names, "popularity": shares, "process": law, "name": name or MAIN}
+            return (msgspec.structs.replace(found[0], **changes, **values),)
+        prefix = f"{name}-" if name else ""
+        return tuple(msgspec.structs.replace(flow, name=prefix + flow.name, **values) for flow in found)
 
 
 _sessions: Reader[Sessions] = built(

@@ -4,8 +4,9 @@ import contextlib
 
 import pytest
 
+from lorapick.sim.recorded_text import Recordings
 from lorapick.sim.scenario import AdapterPlan
-from lorapick.sim.traffic_text import MAIN, When, flows
+from lorapick.sim.traffic_text import MAIN, When, streams
 from lorapick.sim.workload.popularity import EqualShares, Zipf
 from lorapick.sim.workload.processes import (
     Burst,
@@ -23,17 +24,18 @@ from lorapick.wire.config.document import Refused, Report, parse_document
 
 PLAN = AdapterPlan(names=("a", "b", "c", "d"), popularity=Zipf(1.0))
 WHEN = When(begin=3600.0, length=600.0)
+NONE = Recordings(open_lines=lambda _: iter(()), block_tokens=16)
 TOKENS = "tokens: {prompt: 10, output: 5}"
 
 
 def read(text):
-    return flows(parse_document(text, Report("s.yaml")), PLAN, when=WHEN)
+    return streams(parse_document(text, Report("s.yaml")), PLAN, when=WHEN, recordings=NONE)
 
 
 def refusal(text):
     report = Report("s.yaml")
     with contextlib.suppress(Refused):
-        flows(parse_document(text, report), PLAN, when=WHEN)
+        streams(parse_document(text, report), PLAN, when=WHEN, recordings=NONE)
     return "; ".join(f"{each.field}: {each.message} {each.hint}" for each in report.problems)
 
 

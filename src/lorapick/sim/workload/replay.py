@@ -21,8 +21,10 @@ from lorapick.wire.traces.rows import TraceError, TraceRow
 _BATCH = 256
 
 
-def replay(rows: Iterable[TraceRow], spec: Replay, *, seed: int) -> Iterator[Arrival]:
-    """Arrivals of a trace. A row without prompt or answer tokens becomes a request with one.
+def replay(rows: Iterable[TraceRow], spec: Replay, *, seed: int, name: str = "row") -> Iterator[Arrival]:
+    """Arrivals of a trace; their ids are `name` and the line.
+
+    A row without prompt or answer tokens becomes a request with one.
 
     Raises:
         TraceError: a row is earlier than the one before it.
@@ -32,10 +34,10 @@ def replay(rows: Iterable[TraceRow], spec: Replay, *, seed: int) -> Iterator[Arr
     until = spec.until
     if until is not None:
         timed = takewhile(lambda each: each[0] < until, timed)
-    return islice(_arrivals(timed, spec, seed), spec.count)
+    return islice(_arrivals(timed, spec, seed, name=name), spec.count)
 
 
-def _arrivals(timed: Iterator[tuple[Seconds, TraceRow]], spec: Replay, seed: int) -> Iterator[Arrival]:
+def _arrivals(timed: Iterator[tuple[Seconds, TraceRow]], spec: Replay, seed: int, *, name: str) -> Iterator[Arrival]:
     mix = Mix(spec.adapters, spec.popularity, spec.changes)
     blocks = TraceBlocks(mix.names, block_tokens=spec.block_tokens)
     while batch := list(islice(timed, _BATCH)):
@@ -46,7 +48,7 @@ def _arrivals(timed: Iterator[tuple[Seconds, TraceRow]], spec: Replay, seed: int
             adapter, prompt = mix.names[place], max(row.prompt_tokens, 1)
             yield Arrival(
                 t=time,
-                id=f"row-{row.line}",
+                id=f"{name}-{row.line}",
                 adapter=adapter,
                 prompt_tokens=prompt,
                 output_tokens=max(row.output_tokens, 1),

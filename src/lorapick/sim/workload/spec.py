@@ -79,6 +79,7 @@ __all__ = [
     "State",
     "TableLength",
     "TopShare",
+    "Traced",
     "UniformLength",
     "Weights",
     "Window",
@@ -189,40 +190,6 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True):
         require(0 <= low <= high < math.inf, "delay", self.delay, "shortest and longest seconds, 0 or more")
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that comes."""
-
-    flows: tuple[Flow, ...]
-    follows: tuple[Follow, ...] = ()
-    clock: Seconds = 0.0
-    """Seconds after midnight at t = 0; diurnal processes and profiles need it."""
-    until: Seconds | None = None
-    """Nothing comes at or after; None: as long as the flows last, which may be for ever."""
-    count: int | None = None
-    """No more requests than this, followers included."""
-    block_tokens: Tokens = 16
-    """Tokens per prefix block; the pods' `block_size`."""
-
-    def __post_init__(self) -> None:
-        names = [flow.name for flow in self.flows]
-        require(len(dict.fromkeys(names)) == len(names), "names of the flows", names, "each only once")
-        require_time(self.clock, "clock")
-        require_count(self.count)
-        require_length(self.block_tokens, "block_tokens")
-        _refuse_loops(self.follows)
-
-
-def _refuse_loops(follows: tuple[Follow, ...]) -> None:
-    """A pipeline that comes back to its beginning would never end."""
-    left = list(follows)
-    while left:
-        firsts = dict.fromkeys(each.first for each in left)
-        stay = [each for each in left if each.then in firsts]
-        loop = ", ".join(f"{each.first} -> {each.then}" for each in stay)
-        require(len(stay) < len(left), "pipeline", loop, "it may not come back to an adapter that it began with")
-        left = stay
-
-
 class ReplayKey(StrEnum):
     """What requests of a trace have in common when they are for the same adapter. No public trace names adapters."""
 
@@ -265,3 +232,48 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         require(0 < self.speed < math.inf, "speed", self.speed, "more than 0")
         require_time(self.spread, "spread")
         require_length(self.block_tokens, "block_tokens")
+
+
+class Traced(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream of requests that a trace tells of."""
+
+    name: str
+    """Unique in its workload: begins the ids of its requests."""
+    file: str
+    """Whoever draws the workload opens it."""
+    replay: Replay
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that comes."""
+
+    flows: tuple[Flow, ...] = ()
+    traces: tuple[Traced, ...] = ()
+    follows: tuple[Follow, ...] = ()
+    clock: Seconds = 0.0
+    """Seconds after midnight at t = 0; diurnal processes and profiles need it."""
+    until: Seconds | None = None
+    """Nothing comes at or after; None: as long as the flows last, which may be for ever."""
+    count: int | None = None
+    """No more requests than this, followers included."""
+    block_tokens: Tokens = 16
+    """Tokens per prefix block; the pods' `block_size`."""
+
+    def __post_init__(self) -> None:
+        names = [flow.name for flow in self.flows] + [trace.name for trace in self.traces]
+        require(len(dict.fromkeys(names)) == len(names), "names of the flows", names, "each only once")
+        require_time(self.clock, "clock")
+        require_count(self.count)
+        require_length(self.block_tokens, "block_tokens")
+        _refuse_loops(self.follows)
+
+
+def _refuse_loops(follows: tuple[Follow, ...]) -> None:
+    """A pipeline that comes back to its beginning would never end."""
+    left = list(follows)
+    while left:
+        firsts = dict.fromkeys(each.first for each in left)
+        stay = [each for each in left if each.then in firsts]
+        loop = ", ".join(f"{each.first} -> {each.then}" for each in stay)
+        require(len(stay) < len(left), "pipeline", loop, "it may not come back to an adapter that it began with")
+        left = stay
