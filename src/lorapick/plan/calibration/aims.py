@@ -114,7 +114,7 @@ def _served_aim(served: Spread) -> Aim:
 def _share_aim(words: str, found: Spread, *, most: Ratio) -> Aim:
     if found.mean is None or found.worst is None:
         return Aim(words=words, limit=f"≤ {most:.0%}", reached=None, met=None)
-    reached = f"{found.mean:.1%} of {found.runs} runs, worst {found.worst:.0%}"
+    reached = f"{found.mean:.1%} over {found.runs} runs, worst {found.worst:.0%}"
     return Aim(words=words, limit=f"≤ {most:.0%}", reached=reached, met=found.mean <= most)
 
 
