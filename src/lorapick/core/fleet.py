@@ -4,7 +4,7 @@ In: events with their time. Out: effects for a driver to perform. State moves on
 the live picker feeds it from sockets, a simulator from a heap, and the same events give the same effects.
 Not here: I/O, clocks, chance (the seed is an argument), or any rule (see the handlers and `core.picking`).
 
-First reading path: `model.events`, `core.picking.pick`, this file, `core.requests`.
+First reading path: `model.events`, `core.picking.pick`, this file, `core.requests`, `core.deciding`.
 """
 
 from typing import Any, Protocol

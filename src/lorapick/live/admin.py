@@ -93,6 +93,9 @@ class _Views:
     async def residency(self, request: Request) -> Response:
         limit = _limit(request, default=MAX_CELLS, most=MAX_CELLS)
         pod, adapter = request.query_params.get("pod"), request.query_params.get("adapter")
+        unknown = self._unknown(pod, adapter)
+        if unknown is not None:
+            return unknown
         beliefs = [
             belief
             for belief in self._published.residency()
@@ -101,21 +104,34 @@ class _Views:
         cells = tuple(cell(belief) for belief in beliefs[:limit])
         return _json(openapi.Residency(now=self._published.fleet().now, total=len(beliefs), cells=cells))
 
+    def _unknown(self, pod: str | None, adapter: str | None) -> Response | None:
+        """A filter that fits nothing is a slip, and an empty answer would hide it."""
+        pods = tuple(row.name for row in self._published.fleet().pods) if pod is not None else ()
+        if pod is not None and pod not in pods:
+            detail = f"no pod {pod!r} among {len(pods)}; GET /v1/fleet lists them"
+            return problem(404, ApiReason.POD_UNKNOWN, detail, near=nearest(pod, pods))
+        if adapter is not None:
+            return self._unknown_adapter(adapter)
+        return None
+
+    def _unknown_adapter(self, name: str) -> Response | None:
+        names = tuple(row.name for row in self._published.adapters())
+        if name in names:
+            return None
+        detail = f"no adapter {name!r} among {len(names)}; GET /v1/adapters lists them"
+        return problem(404, ApiReason.ADAPTER_UNKNOWN, detail, near=nearest(name, names))
+
     async def adapters(self, _request: Request) -> Response:
         return _json(openapi.Adapters(adapters=tuple(self._published.adapters())))
 
     async def adapter(self, request: Request) -> Response:
         name = request.path_params["name"]
-        rows = {row.name: row for row in self._published.adapters()}
-        if name not in rows:
-            return problem(
-                404,
-                ApiReason.ADAPTER_UNKNOWN,
-                f"no adapter {name!r} among {len(rows)}; GET /v1/adapters lists them",
-                near=nearest(name, tuple(rows)),
-            )
+        unknown = self._unknown_adapter(name)
+        if unknown is not None:
+            return unknown
+        row = next(each for each in self._published.adapters() if each.name == name)
         cells = tuple(cell(belief) for belief in self._published.residency() if belief.adapter == name)
-        return _json(openapi.AdapterDetail(adapter=rows[name], cells=cells))
+        return _json(openapi.AdapterDetail(adapter=row, cells=cells))
 
     async def decisions(self, request: Request) -> Response:
         limit = _limit(request, default=50, most=MAX_DECISIONS)

@@ -28,6 +28,7 @@ class ApiReason(StrEnum):
     PARAMETER_INVALID = "parameter_invalid"
     ADAPTER_UNKNOWN = "adapter_unknown"
     """The same word as in `model.reasons.Reason`, on purpose."""
+    POD_UNKNOWN = "pod_unknown"
     DECISION_UNKNOWN = "decision_unknown"
     DECISION_NOT_KEPT = "decision_not_kept"
     NOT_IMPLEMENTED = "not_implemented"

@@ -62,13 +62,24 @@ class TestReading:
             ("pod=pod-02", ["pod-02", "pod-02"], 2),
             ("adapter=legal-assistant-v2", ["pod-02", "pod-05"], 2),
             ("pod=pod-05&adapter=legal-assistant-v2", ["pod-05"], 1),
-            ("pod=nowhere", [], 0),
             ("limit=1", ["pod-02"], 3),
         ],
     )
     def test_residency_narrows(self, client: TestClient, query: str, pods: list[str], total: int) -> None:
         answer = client.get(f"/v1/residency?{query}").json()
         assert ([cell["pod"] for cell in answer["cells"]], answer["total"]) == (pods, total)
+
+    @pytest.mark.parametrize(
+        ("query", "reason", "near"),
+        [
+            ("pod=pod-20", "pod_unknown", "pod-02"),
+            ("adapter=legal-assistant", "adapter_unknown", "legal-assistant-v2"),
+        ],
+    )
+    def test_a_filter_that_fits_nothing_is_told(self, client: TestClient, query: str, reason: str, near: str) -> None:
+        answer = client.get(f"/v1/residency?{query}")
+        assert (answer.status_code, answer.json()["reason"]) == (404, reason)
+        assert near in answer.json()["nearest"]
 
     def test_adapters(self, client: TestClient) -> None:
         rows = client.get("/v1/adapters").json()["adapters"]

@@ -31,13 +31,20 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.file}{place}: {field}{self.message}{found}{hint}"
 
 
+MOST_SHOWN = 20
+"""Problems that a message spells out; a file that is no configuration at all has one per line."""
+
+
 class ConfigError(ValueError):
     """Files with problems: all of them, in the order of each file; those without a place come first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         """Keep the problems; there is at least one."""
         self.problems = tuple(sorted(problems, key=_order))
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        lines = [str(problem) for problem in self.problems[:MOST_SHOWN]]
+        if len(self.problems) > MOST_SHOWN:
+            lines.append(f"... and {len(self.problems) - MOST_SHOWN} more problems")
+        super().__init__("\n".join(lines))
 
 
 def _order(problem: Problem) -> tuple[str, int, int]:

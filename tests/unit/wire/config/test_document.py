@@ -132,3 +132,13 @@ def test_any_text_gives_a_tree_or_the_typed_error(text: bytes | str) -> None:
     except ConfigError as error:
         said = str(error)
     assert said
+
+
+def test_a_file_that_is_no_configuration_is_not_echoed():
+    report = Report("notes.txt")
+    for line in range(1, 301):
+        report.add(line=line, column=1, field="", value="", message="unknown key", hint="")
+    with pytest.raises(ConfigError) as error:
+        report.raise_if_any()
+    assert str(error.value).splitlines()[-1] == "... and 280 more problems"
+    assert len(error.value.problems) == 300
