@@ -270,7 +270,8 @@ class PodStats(msgspec.Struct, frozen=True, kw_only=True):
     """Host-memory level, those on the GPU included, least recently used first."""
     loading: tuple[AdapterName, ...]
     in_flight: tuple[AdapterName, ...]
-    """Adapters with requests in flight, waiting or running, oldest first (vLLM's `lora_requests_info`)."""
+    """Adapters with a request in flight that has a token, oldest first. As in vLLM's `lora_requests_info`: who only
+    waits, for a seat or for a load, is not named."""
     swaps: int
     loads: int
     load_failures: int

@@ -24,7 +24,7 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
         on_gpu=tuple(adapter.name for adapter in levels.gpu),
         on_cpu=tuple(adapter.name for adapter in levels.host),
         loading=tuple(adapter.name for adapter in _loading(machine)),
-        in_flight=_in_flight(machine),
+        in_flight=_in_flight(machine, now),
         swaps=ledger.swaps,
         loads=ledger.loads,
         load_failures=ledger.load_failures,
@@ -74,13 +74,20 @@ def glance_of(machine: Machine, now: Seconds) -> Glance:
         _kv_usage(machine, now),
         ledger.loads,
         ledger.preemptions,
-        _in_flight(machine),
+        _in_flight(machine, now),
         now - machine.born - idle,
     )
 
 
-def _in_flight(machine: Machine) -> tuple[AdapterName, ...]:
-    return tuple(dict.fromkeys(job.adapter.name for job in machine.jobs.values() if job.adapter is not None))
+def _in_flight(machine: Machine, now: Seconds) -> tuple[AdapterName, ...]:
+    steps = machine.batch.steps + steps_done(machine, now)
+    return tuple(
+        dict.fromkeys(
+            job.adapter.name
+            for job in machine.jobs.values()
+            if job.adapter is not None and (steps > job.offset if job.order else job.out)
+        )
+    )
 
 
 def _loading(machine: Machine) -> list[AdapterCopy]:

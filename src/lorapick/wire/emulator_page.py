@@ -26,7 +26,8 @@ class Truths(msgspec.Struct, frozen=True, kw_only=True):
     second: Seconds = 1.0
     """Real seconds per second of the pod model: the page speaks in what clients can measure."""
     gpu_utilization: Ratio | None = None
-    """Busy share of the last second or more, swaps included, as a GPU's counter would have it. None: no time yet."""
+    """Busy share since the last look that is half a second old, swaps included, as a GPU's counter would have it. None:
+    no time yet."""
 
 
 def families(truths: Truths) -> Iterator[Metric]:

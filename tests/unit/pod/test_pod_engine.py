@@ -6,7 +6,7 @@ from pod_helpers import MB, MS, ask, config, pod, rest, serve, told, warm
 from lorapick.model.tiers import Tier
 from lorapick.pod import errors
 from lorapick.pod.engine import PodEngine
-from lorapick.pod.values import AdapterSpec, RequestFinished, SwapEnded, SwapMode
+from lorapick.pod.values import AdapterSpec, FirstToken, RequestFinished, SwapEnded, SwapMode
 
 
 def started(events):
@@ -259,12 +259,19 @@ def test_nothing_is_known_of_tokens_while_their_adapter_loads():
     assert engine.residency()["a"] == Tier.LOADING
 
 
-def test_in_flight_names_every_adapter_with_a_request_waiting_or_running():
+def test_in_flight_names_adapters_from_their_first_token_to_the_end_of_their_last_request():
     engine = pod(slots=1)
     for name, adapter in [("r", "b"), ("s", "a"), ("t", None), ("u", "b")]:
-        engine.submit(ask(name, adapter), 0.0)
-    assert engine.stats(0.0).in_flight == ("b", "a")
-    rest(engine)
+        engine.submit(ask(name, adapter, output=3), 0.0)
+    assert engine.stats(0.0).in_flight == ()
+    spans, first = {"b": [], "a": []}, {}
+    while (due := engine.next_change()) is not None:
+        for event in engine.advance(due):
+            if isinstance(event, FirstToken):
+                first[event.request_id] = due
+        for name in engine.stats(due).in_flight:
+            spans[name].append(due)
+    assert spans["b"][0] == first["r"] < spans["b"][-1] < spans["a"][0] == first["s"]
     assert engine.stats(10.0).in_flight == ()
 
 

@@ -21,7 +21,7 @@ def test_statistics_are_those_of_the_moment():
     engine, _, now = busy()
     stats = engine.stats(now)
     assert (stats.running, stats.waiting, stats.deferred) == (1, 1, 1)
-    assert (stats.on_gpu, stats.in_flight, stats.loading) == (("a",), ("a", "b"), ())
+    assert (stats.on_gpu, stats.in_flight, stats.loading) == (("a",), ("a",), ())
     assert stats.output_tokens == 1 + 2
     assert stats.kv_usage == 3 / 18_875
     assert engine.residency()["a"] is Tier.GPU_SERVING

@@ -27,8 +27,9 @@ from lorapick.wire.vllm_page import PageFacts, ResidentAdapter
 _UNCOUNTED = ("/metrics", "/health", "/load", "/ping", "/version", "/server_info", "/emulator")
 _HIGHR = (0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60)
 _LOWR = (0.1, 0.5, 1)
-_WINDOW: Seconds = 1.0
-"""Real seconds that a utilisation looks back at least."""
+_WINDOW: Seconds = 0.5
+"""Real seconds that a utilisation looks back at least: less than a scrape interval with its jitter, so that one scraper
+sees the time since its last look, neither more nor less; and enough that a second one does not spoil it."""
 
 
 class Looks:
@@ -83,7 +84,7 @@ class BusyShare:
         """Looks as (all, idle) real seconds of the pod's life: the last one a window old or older, and those after."""
 
     def since_last_look(self, spent: TimeSpent, second: Seconds) -> Ratio | None:
-        """Busy share since the last look that is at least a second old; None: no time has passed."""
+        """Busy share since the last look that is at least half a second old; None: no time has passed."""
         idle = spent.idle * second
         total = second * sum(getattr(spent, phase) for phase in spent.__struct_fields__)
         if total < self._since[-1][0]:

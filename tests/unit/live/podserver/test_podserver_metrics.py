@@ -73,7 +73,7 @@ def test_utilisation_is_that_of_the_last_second_or_more() -> None:
     assert busy.since_last_look(TimeSpent(), 1.0) is None
     assert busy.since_last_look(TimeSpent(idle=1.0, decode=1.0), 1.0) == pytest.approx(0.5)
     assert busy.since_last_look(TimeSpent(idle=1.0, decode=2.0), 1.0) == pytest.approx(1.0)
-    assert busy.since_last_look(TimeSpent(idle=1.5, decode=2.0), 1.0) == pytest.approx(2 / 3)
+    assert busy.since_last_look(TimeSpent(idle=1.4, decode=2.0), 1.0) == pytest.approx(1 / 1.4)
     assert busy.since_last_look(TimeSpent(idle=9.5, decode=2.0), 1.0) == pytest.approx(0.0)
 
 
