@@ -84,7 +84,10 @@ def _tell(reader: LogReader, found: Replay) -> None:
     if found.failures:
         print(f"{found.failures:,} of the events failed in the log, and failed again")
     if found.cut_at is not None:
-        print(f"line {found.cut_at} is cut off: the picker was killed while it wrote it; the log counts up to there")
+        print(f"line {found.cut_at} is cut off: the picker was killed, or its disk full; the log counts up to there")
+    if found.full is not None:
+        first = found.full
+        print(f"the log has reached its size limit; what came from event {first.id} at t={first.t:.6f} on is not in it")
     if found.difference is None:
         print(f"no difference; effects {found.digest}, configuration {reader.header.configuration}")
     else:

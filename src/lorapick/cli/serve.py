@@ -16,7 +16,8 @@ import uvloop
 
 from lorapick.cli.loading import load
 from lorapick.dash.page import static_directory
-from lorapick.live.serve import Addresses, serve
+from lorapick.live.eventlog import MAX_BYTES
+from lorapick.live.serve import Addresses, Recording, serve
 from lorapick.live.web import BindError
 from lorapick.wire.config import ConfigError, one_per_key
 from lorapick.wire.config.later import HEADING
@@ -32,6 +33,9 @@ def register(app: typer.Typer) -> None:
 def serve_command(
     config: Annotated[Path, typer.Option(help="The configuration, lorapick.yaml.")],
     event_log: Annotated[Path | None, typer.Option(help="Keep every event in this file, for a replay.")] = None,
+    event_log_max_bytes: Annotated[
+        int, typer.Option(min=1, help="Size at which the event log ends; the picker goes on.")
+    ] = MAX_BYTES,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     as_json: Annotated[bool, typer.Option("--json", help="Say where it listens as one JSON line.")] = False,
 ) -> None:
@@ -46,7 +50,7 @@ def serve_command(
                 loaded.settings,
                 beside=config.parent,
                 static=static_directory(),
-                event_log=event_log,
+                record=None if event_log is None else Recording(event_log, event_log_max_bytes),
                 on_ready=lambda addresses: _say_ready(addresses, as_json=as_json),
             )
         )

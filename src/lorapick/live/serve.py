@@ -18,7 +18,7 @@ from lorapick.live.admin import serve_admin
 from lorapick.live.discovery import FileDiscovery, PodSet
 from lorapick.live.driver import Driver
 from lorapick.live.envoy.watch import EnvoyWatch
-from lorapick.live.eventlog import EventLog
+from lorapick.live.eventlog import MAX_BYTES, EventLog
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.health import HealthServer
 from lorapick.live.metrics import Metrics, serve_metrics
@@ -37,12 +37,20 @@ class Addresses(msgspec.Struct, frozen=True, kw_only=True):
     admin: str
 
 
+class Recording(NamedTuple):
+    """Where the event log goes."""
+
+    path: Path
+    max_bytes: int = MAX_BYTES
+    """Size at which it ends."""
+
+
 async def serve(
     settings: Settings,
     *,
     beside: Path,
     static: Path | None,
-    event_log: Path | None = None,
+    record: Recording | None = None,
     on_ready: Callable[[Addresses], None] = lambda _: None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
@@ -51,7 +59,7 @@ async def serve(
         settings: the whole configuration, the catalogue's adapters included.
         beside: directory that relative paths of the configuration start from.
         static: files of the status page; None: no page.
-        event_log: file for the event log; None: none is kept.
+        record: where the event log goes; None: none is kept.
         on_ready: told once everything listens.
 
     Raises:
@@ -62,12 +70,17 @@ async def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
+        transport = TransportCounts()
         recorder = None
-        if event_log is not None:
-            recorder = stack.enter_context(EventLog(event_log, settings=settings, seed=settings.seed))
-        parts = _build(settings, recorder)
+        if record is not None:
+            recorder = stack.enter_context(_recorder(record, settings, on_lost=transport.event_lost))
+        parts = _build(settings, recorder, transport=transport)
         addresses = await _listen(stack, settings, parts, static=static)
         await _run(settings, parts, beside=beside, stop=stop, ready=lambda: on_ready(addresses))
+
+
+def _recorder(record: Recording, settings: Settings, *, on_lost: Callable[[], None]) -> EventLog:
+    return EventLog(record.path, settings=settings, seed=settings.seed, max_bytes=record.max_bytes, on_lost=on_lost)
 
 
 class _Parts(NamedTuple):
@@ -80,8 +93,8 @@ class _Parts(NamedTuple):
     envoy: EnvoyWatch | None
 
 
-def _build(settings: Settings, recorder: EventLog | None) -> _Parts:
-    metrics, transport = Metrics(), TransportCounts()
+def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts) -> _Parts:
+    metrics = Metrics()
     driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
     driver.on_pick = metrics.pick_seconds
     envoy = None if settings.server.envoy_admin is None else EnvoyWatch(settings.server.envoy_admin)

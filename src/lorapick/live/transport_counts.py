@@ -1,4 +1,4 @@
-"""What the ext_proc server counts by itself, for the views that show it.
+"""What the ext_proc server, and the event log, count by themselves, for the views that show it.
 
 In: increments. Out: counts that only ever grow. Not here: what the picker counts (see `core.state.Tally`).
 """
@@ -21,11 +21,18 @@ class TransportCounts:
         """Streams that the gateway broke."""
         self.stream_errors = 0
         """Streams that ended with an error of ours."""
+        self.events_lost = 0
+        """Events that are not in the event log because it could not be written."""
+
+    def event_lost(self) -> None:
+        """Count one."""
+        self.events_lost += 1
 
     def faults(self) -> dict[str, int]:
-        """The last three by kind, in the words of `lorapick_faults_total`."""
+        """The last four by kind, in the words of `lorapick_faults_total`."""
         return {
             "decide_failure": self.decide_failures,
             "protocol_error": self.protocol_errors,
             "stream_error": self.stream_errors,
+            "event_log": self.events_lost,
         }

@@ -18,7 +18,7 @@ from lorapick.core.fleet import Fleet
 from lorapick.model.effects import Effect
 from lorapick.model.events import Event
 from lorapick.model.units import Seconds
-from lorapick.wire.eventlog import Decided, Failed, LogReader, Result, Step, result_of
+from lorapick.wire.eventlog import Decided, Failed, Full, LogReader, Result, Step, result_of
 
 PROGRESS_EVERY = 500
 """Events between two calls of `progress`."""
@@ -50,6 +50,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """The first one; None: none."""
     cut_at: int | None
     """The last line of the log when it is incomplete; None: it is whole."""
+    full: Full | None
+    """Where the log had reached its size limit; what the picker decided from there on is not compared."""
 
 
 class _Core:
@@ -108,6 +110,7 @@ def replay(log: LogReader, *, progress: Callable[[], None] = lambda: None) -> Re
         digest=core.digest,
         difference=difference,
         cut_at=log.cut_at,
+        full=log.full,
     )
 
 

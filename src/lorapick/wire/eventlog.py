@@ -5,6 +5,7 @@ Not here: files (`live.eventlog` writes them, `plan.datafiles` opens them), appl
 
 The header carries the settings and the seed, so a log needs nothing beside it. Events are tagged by `type`. An event
 that was decided upon is followed by a line of type `Decided`; one that the core failed on, by one of type `Failed`.
+A log that has reached its size limit ends with a line of type `Full`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,6 +97,15 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     detail: str = ""
 
 
+class Full(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The log has reached its limit and ends here; the picker went on."""
+
+    id: int
+    """Of the first event that is not in it."""
+    t: Seconds
+    """When that was."""
+
+
 Result = Decided | Failed
 """What came of an event; one that decided nothing has `Decided` with no answers, and no line of it in the log."""
 
@@ -138,6 +148,10 @@ class LineEncoder:
                 encode_into(result, buffer, -1)
                 buffer += b"\n"
         return buffer
+
+    def full(self, event: Event) -> bytes:
+        """The last line of a log that has no room for this event."""
+        return msgspec.json.encode(Full(id=event.id, t=event.t)) + b"\n"
 
 
 def result_of(event: Event, outcome: Sequence[Effect] | Exception) -> Result:
@@ -198,7 +212,7 @@ class _Raw(msgspec.Struct):
 
 
 class LogReader:
-    """Steps of a log as they are read. Iterate once; `cut_at` is right when that has ended."""
+    """Steps of a log as they are read. Iterate once; `cut_at` and `full` are right when that has ended."""
 
     def __init__(self, lines: Iterable[bytes], *, name: str = "log") -> None:
         """Read the header; `name` is what errors call the log.
@@ -209,6 +223,8 @@ class LogReader:
         self.name = name
         self.cut_at: int | None = None
         """The last line when it is incomplete (the picker was killed while it wrote it); it counts for nothing."""
+        self.full: Full | None = None
+        """Where the log reached its limit; None: it did not."""
         self.lines = 1
         """Complete lines read so far."""
         self.size = 0
@@ -222,6 +238,8 @@ class LogReader:
             raise LogError(f"{self.name} is empty; an event log begins with a header")
         if not line.endswith(b"\n"):
             raise self._fault(1, "the header is cut off; without its settings nothing can be replayed")
+        if self._begins_later(line):
+            raise self._fault(1, "the log begins in its middle; a replay needs it from its header on")
         version = self._decoded(line, _Version).version
         if version != FORMAT:
             raise self._fault(1, f"an event log of format {version}; this version reads format {FORMAT}")
@@ -236,6 +254,15 @@ class LogReader:
                 "needs the picker's own settings, as it wrote them",
             )
         return header
+
+    @staticmethod
+    def _begins_later(line: bytes) -> bool:
+        """Whether a line is of a log, and not its first."""
+        try:
+            msgspec.json.decode(line, type=AnyEvent | Decided | Failed | Full)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return True
 
     def _decoded(self, line: bytes | msgspec.Raw, kind: type[T]) -> T:
         try:
@@ -268,7 +295,8 @@ class LogReader:
             else:
                 raise self._fault(number, f"what came of event {entry.id} does not stand behind that event")
         if last is not None and waiting is not None:
-            yield Step(waiting, last, None)
+            # Before the limit was reached, all that came of an event was written.
+            yield Step(waiting, last, None if self.full is None else Decided(id=last.id, answers=()))
 
     def _in_order(self, line: int, before: Event, *, after: Event) -> None:
         if after.id <= before.id:
@@ -277,7 +305,7 @@ class LogReader:
             raise self._fault(line, f"t goes back from {before.t} to {after.t}; a picker's clock never does")
 
     def _entries(self) -> Iterator[tuple[int, Event | Result]]:
-        decode = msgspec.json.Decoder(AnyEvent | Decided | Failed).decode
+        decode = msgspec.json.Decoder(AnyEvent | Decided | Failed | Full).decode
         for number, line in enumerate(self._lines, start=2):
             self.size += len(line)
             try:
@@ -287,5 +315,10 @@ class LogReader:
                     self.cut_at = number
                     return
                 raise self._fault(number, f"no event: {error}") from None
+            if self.full is not None:
+                raise self._fault(number, "stands behind the line that ends the log")
             self.lines = number
-            yield number, entry
+            if isinstance(entry, Full):
+                self.full = entry
+            else:
+                yield number, entry

@@ -153,7 +153,23 @@ def test_a_log_that_was_cut_off_is_said_and_tolerated(log):
     result = run(log)
     assert result.exit_code == 0
     lines = len(content.splitlines())
-    assert f"line {lines} is cut off: the picker was killed while it wrote it" in result.stdout
+    assert f"line {lines} is cut off: the picker was killed, or its disk full;" in result.stdout
+
+
+def test_a_log_that_reached_its_limit_is_said(book, tmp_path):
+    path = tmp_path / "events.jsonl"
+    with EventLog(path, settings=book.settings, seed=1, max_bytes=8000) as log:
+        for event, answer in zip(book.events, book.answers, strict=True):
+            log.record(event, answer)
+    result = run(path)
+    assert result.exit_code == 0
+    recorded = len(book.events) - log.missing
+    first = book.events[recorded]
+    assert f"{recorded} events over " in result.stdout
+    said = f"the log has reached its size limit; what came from event {first.id} at t={first.t:.6f} on is not in it"
+    assert said in result.stdout
+    assert "no difference" in result.stdout
+    assert json.loads(run(path, "--json").stdout)["full"] == {"type": "Full", "id": first.id, "t": first.t}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from lorapick.wire.eventlog import (
     Decided,
     Dispatched,
     Failed,
+    Full,
     Held,
     LineEncoder,
     LogError,
@@ -146,6 +147,8 @@ def test_a_last_line_without_its_end_counts_when_it_is_whole():
 
 GOOD = written((arrived(1), [REJECT]), (arrived(2), [REJECT]), (ended(3), []))
 
+FULL = LineEncoder().full(ended(4))
+
 
 def with_line(number, line):
     return [*GOOD[: number - 1], line, *GOOD[number:]]
@@ -155,6 +158,16 @@ def line_of(value):
     return msgspec.json.encode(value) + b"\n"
 
 
+def test_a_log_that_is_full_says_from_where_on_it_is_silent():
+    found, reader = read([*GOOD, FULL])
+    assert [event.id for event, _ in found] == [1, 2, 3]
+    assert reader.full == Full(id=4, t=4.0)
+    # Nothing is missing before that line.
+    assert found[-1][1] == Decided(id=3, answers=())
+    assert read(GOOD)[0][-1][1] is None
+    assert read(GOOD)[1].full is None
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
@@ -162,7 +175,11 @@ def line_of(value):
         ([GOOD[0][:-9]], r"^x\.jsonl:1: the header is cut off"),
         ([GOOD[0].rstrip()], r"^x\.jsonl:1: the header is cut off"),
         ([b"a,b,c\n"], r"^x\.jsonl:1: no header of an event log: JSON is malformed"),
-        (GOOD[1:], r"^x\.jsonl:1: no header of an event log: Object missing required field `version`"),
+        (GOOD[1:], r"^x\.jsonl:1: the log begins in its middle; a replay needs it from its header on"),
+        (GOOD[2:], r"^x\.jsonl:1: the log begins in its middle"),
+        ([b'{"a":1}\n'], r"^x\.jsonl:1: no header of an event log: Object missing required field `version`"),
+        ([*GOOD, FULL, GOOD[-1]], r":8: stands behind the line that ends the log"),
+        ([*GOOD, FULL, FULL], r":8: stands behind the line that ends the log"),
         ([b"[" * 9000 + b"\n"], r"^x\.jsonl:1: no header"),
         (
             with_line(1, b'{"version":1,"epoch":0,"configuration":"aa","seed":0}\n'),
