@@ -5,6 +5,7 @@ In: a scenario's name or file, policies, seeds. Out: a table, JSON, an HTML page
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -16,6 +17,7 @@ from rich.console import Console
 from lorapick.cli.progress_bar import progress_bar
 from lorapick.cli.simulation_plan import Point, SimulationError, SimulationPlan, plan_of
 from lorapick.cli.simulation_table import print_capacities, print_comparison, print_expected, print_family
+from lorapick.plan.datafiles import DataFileError
 from lorapick.plan.simulations import capacities, play_all
 from lorapick.plan.spreading import WorkerDied
 from lorapick.sim.compare import Comparison, compare
@@ -23,6 +25,7 @@ from lorapick.sim.page.page import page
 from lorapick.sim.report import RunReport
 from lorapick.sim.scenario import Scenario
 from lorapick.wire.config import ConfigError
+from lorapick.wire.traces.rows import TraceError
 
 
 def register(app: typer.Typer) -> None:
@@ -55,6 +58,8 @@ def simulate(
         plan = plan_of(flags)
     except (ConfigError, SimulationError) as error:
         _refuse(str(error))
+    if html is not None and not os.access(html if html.exists() else html.parent, os.W_OK):
+        _refuse(f"--html {html}: cannot be written: no such directory, or it belongs to somebody else")
     try:
         if capacity:
             _capacity(plan, as_json=as_json)
@@ -62,6 +67,8 @@ def simulate(
             _family(plan, as_json=as_json)
         else:
             _runs(plan, as_json=as_json, html=html)
+    except (DataFileError, TraceError) as error:
+        _refuse(str(error))
     except WorkerDied as error:
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None

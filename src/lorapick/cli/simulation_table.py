@@ -3,9 +3,10 @@
 In: a scenario, comparisons, capacities. Out: tables on a console. Not here: figures (see `sim.metrics`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from lorapick.cli.simulation_plan import Point
@@ -18,28 +19,63 @@ from lorapick.sim.scenario import Expected, Scenario
 
 FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "inference_share")
 """Metrics of a family's table."""
+HEADLINES = ("p95_ms", "swap_share", "loads", "hit_ratio", "lost_share", "useful_share", "ttft_p95_ms", "served_rate")
+"""Metrics of a narrow table, the ones that say most first."""
+_UNBOUNDED = 10_000
 BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
 """Bounds below the number of loads, by what a report calls them."""
 
 
 def print_comparison(console: Console, scenario: Scenario, compared: Comparison, reports: Sequence[RunReport]) -> None:
-    """All metrics of the whole run, a column per policy."""
+    """All metrics of the whole run, a column per policy; or where those do not fit, a row, and what fits of metrics."""
     _print_head(console, scenario, compared.seeds)
-    table = Table()
-    table.add_column("")
-    for policy in compared.policies:
-        table.add_column(policy, justify="right")
-    for metric in METRICS.values():
-        cells = [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
-        table.add_row(metric.label, *cells)
-    table.add_section()
-    for words, name in BOUNDS.items():
-        table.add_row(words, *(bound(reports, policy, name=name) for policy in compared.policies))
-    console.print(table)
+    metrics = {
+        metric.label: [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
+        for metric in METRICS.values()
+    }
+    bounds = {
+        words: [bound(reports, policy, name=name) for policy in compared.policies] for words, name in BOUNDS.items()
+    }
+    table = _by_metric(compared.policies, metrics, bounds)
+    if Measurement.get(console, console.options.update(max_width=_UNBOUNDED), table).maximum <= console.width:
+        console.print(table)
+    else:
+        console.print(_by_policy(compared.policies, metrics, width=console.width))
+        console.print("all figures: a wider terminal, fewer policies, --html or --json", highlight=False)
     for report in reports:
         if report.alerts:
             alerts = ", ".join(f"{alert} {count}" for alert, count in report.alerts.items())
             console.print(f"alerts raised, {report.policy}, seed {report.seed}: {alerts}", highlight=False)
+
+
+def _by_metric(policies: Sequence[str], metrics: Mapping[str, list[str]], bounds: Mapping[str, list[str]]) -> Table:
+    table = Table("")
+    for policy in policies:
+        table.add_column(policy, justify="right", no_wrap=True)
+    for label, cells in metrics.items():
+        table.add_row(label, *cells)
+    table.add_section()
+    for label, cells in bounds.items():
+        table.add_row(label, *cells)
+    return table
+
+
+def _by_policy(policies: Sequence[str], metrics: Mapping[str, list[str]], *, width: int) -> Table:
+    """The metrics that say most, as many as fit."""
+    table = Table("policy")
+    left = width - max(map(len, policies)) - 4
+    chosen: list[list[str]] = []
+    for label in (METRICS[name].label for name in HEADLINES):
+        cells = metrics[label]
+        # A heading may break at its spaces, figures may not.
+        left -= max(map(len, (*cells, *label.split()))) + 3
+        if left < 0:
+            break
+        table.add_column(label, justify="right", no_wrap=False)
+        chosen.append(cells)
+    for row in zip(policies, *chosen, strict=True):
+        table.add_row(*row)
+    return table
 
 
 def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> None:

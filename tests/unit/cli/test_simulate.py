@@ -39,6 +39,28 @@ def test_a_run_prints_figures_and_the_article():
         assert words in shown.output
 
 
+def test_ten_policies_fit_a_terminal_of_eighty_columns():
+    arguments = ("simulate", "code-4", *QUICK, "--compare", "--seeds", "2", "--workers", "1")
+    shown = CliRunner().invoke(program(arguments), arguments, env={"COLUMNS": "80"})
+    assert shown.exit_code == 0, shown.output
+    lines = shown.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    (row,) = [line for line in lines if line.startswith("│ power-of-two") and "beside" not in line][:1]
+    assert row.count("│") >= 5
+    assert "…" not in shown.stdout
+    assert "all figures: a wider terminal" in shown.stdout
+
+
+def test_a_trace_that_breaks_off_is_told(tmp_path):
+    (tmp_path / "trace.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,10,5\nrubbish\n")
+    (tmp_path / "own.yaml").write_text(
+        "name: own\nsource: me\nassumes: [x]\nfleet: {pods: 1, slots: 1}\nadapters: {count: 2}\n"
+        "arrivals: {trace: {file: trace.csv}}\nrun: {for: 1m}\n"
+    )
+    shown = lorapick("simulate", str(tmp_path / "own.yaml"))
+    assert (shown.exit_code, "trace.csv:3" in shown.stderr) == (2, True), shown.output
+
+
 def test_json_is_json_and_holds_everything():
     shown = lorapick("simulate", "code-4", *QUICK, "--seeds", "2", "--workers", "1", "--json")
     document = json.loads(shown.stdout)
