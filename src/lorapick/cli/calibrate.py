@@ -21,7 +21,7 @@ from lorapick.plan.calibration.held_out import Calibration, Plan, calibrate
 from lorapick.plan.calibration.report import document_of, figures_of, page_with
 from lorapick.plan.calibration.runs import Group, Run, SlotCosts, TableError, read_runs, read_slot_costs
 from lorapick.plan.calibration.scoring import Outcome
-from lorapick.plan.datafiles import DataFileError, data_path, open_lines
+from lorapick.plan.datafiles import DataFileError, data_names, data_path, open_lines
 from lorapick.plan.spreading import WorkerDied
 
 SLOT_COSTS = "calibration/vllm085_h100_lora_slot_cost.csv"
@@ -37,7 +37,9 @@ def register(app: typer.Typer) -> None:
 
 
 def calibrate_command(
-    file: Annotated[Path, typer.Argument(help="Table of measured runs: CSV, plain, .gz or .zst.")],
+    file: Annotated[
+        Path, typer.Argument(help="Table of measured runs: CSV, plain, .gz or .zst; or the name of one of lorapick's.")
+    ],
     slot_costs: Annotated[
         Path | None, typer.Option(help="Table of what slots cost; default: the one that comes with lorapick.")
     ] = None,
@@ -76,7 +78,7 @@ def calibrate_command(
 
 
 def _tables(file: Path, slot_costs: Path | None) -> tuple[tuple[Run, ...], SlotCosts]:
-    path = file
+    path = data_path(str(file)) if str(file) in data_names() and not file.exists() else file
     try:
         runs = read_runs(open_lines(path))
         path = data_path(SLOT_COSTS) if slot_costs is None else slot_costs
@@ -146,18 +148,14 @@ def _cells(each: Outcome) -> tuple[str, ...]:
     return (
         run.setting + ("*" if run.overloaded else ""),
         f"{run.tpot * 1e3:.1f}",
-        _number(ours.tpot, scale=1e3, places=1),
+        "-" if ours.tpot is None else f"{ours.tpot * 1e3:.1f}",
         _percent(each.tpot_error) if each.comparable else "-",
         f"{run.served:.2f}",
         f"{ours.served:.2f}",
         _percent(each.served_error) if each.comparable else "-",
-        f"{run.ttft:.2f}",
-        _number(ours.ttft, places=2),
+        f"{run.ttft:.3g}",
+        "-" if ours.ttft is None else f"{ours.ttft:.3g}",
     )
-
-
-def _number(value: float | None, *, places: int, scale: float = 1.0) -> str:
-    return "-" if value is None else f"{value * scale:.{places}f}"
 
 
 def _percent(value: float | None) -> str:

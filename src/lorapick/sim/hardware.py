@@ -4,6 +4,8 @@ In: a name. Out: coefficients as values. They are frozen: no scenario tunes them
 Not here: sizes that a scenario chooses (slots, seats, queue).
 """
 
+from math import inf
+
 import msgspec
 
 from lorapick.model.units import Bytes, Seconds, Tokens
@@ -45,6 +47,9 @@ class Hardware(msgspec.Struct, frozen=True, kw_only=True):
 
 _CALIBRATED = StepCosts()
 _ARTICLE = SwapCosts()
+# What `lorapick calibrate` fits to the measured runs, at largest rank 16; a test holds them equal to its frozen file.
+_FITTED = StepCosts(a=0.01309, b=0.0001026, c=0.0003853, d=5.587e-07, slot=2.287e-05, scan=4.94e-07)
+_ACTIVATION = SwapCosts(deallocation=0.0, fragmentation=0.0, cpu_bandwidth=inf, initialisation=8e-3, warm_up=0.0)
 
 # One decode step reads all weights once, so it scales with their bytes; what LoRA adds to it is launches, one set per
 # layer, so it scales with layers; what a request adds is reading its KV, which scales with layers x KV width.
@@ -76,6 +81,26 @@ PRESETS: dict[str, Hardware] = {
                 "prefill: 2 FLOPs per parameter and token at half of the H100's 989.5 TFLOP/s",
                 "KV memory: 307,600 tokens; a slot of rank 8, 16, 32 costs 401, 753, 1,451, as those runs report",
                 "swap phases: the article, section 03 (best case)",
+                "adapter: exact, 32 layers, q 4096x4096 and v 4096x1024 at rank 16 in FP16",
+            ),
+        ),
+        Hardware(
+            name="h100-llama8b-vllm085",
+            step=_FITTED,
+            swap=_ACTIVATION,
+            prefill_per_token=1.611e-05,
+            kv_tokens=307_600,
+            kv_slots=0,
+            slot_tokens=(51.0, 43.75),
+            kv_bytes_per_token=131_072,
+            block_size=16,
+            adapter_size=13_631_488,
+            extrapolated=False,
+            sources=(
+                "decode step: fit of 151 one-hour runs of two 7-8B models, vLLM 0.8.5, one H100 (docs/calibration.md)",
+                "prefill: 2 FLOPs per parameter and token at half of the H100's 989.5 TFLOP/s",
+                "KV memory: as those runs report; a slot of rank 8, 16, 32 costs 401, 753, 1,451 tokens",
+                "swap: 8 ms from host memory, transfer included, as the runs' authors measured; disk: the article's",
                 "adapter: exact, 32 layers, q 4096x4096 and v 4096x1024 at rank 16 in FP16",
             ),
         ),

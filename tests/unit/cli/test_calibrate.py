@@ -36,6 +36,11 @@ def test_errors_per_run_and_the_aims(small):
     assert "mean TPOT error" in out
 
 
+def test_a_table_that_comes_with_lorapick_by_its_name():
+    name = "calibration/vllm085_h100_multi_lora_runs_half.csv"
+    assert run(name, *QUICK, "--json") == run(RUNS, *QUICK, "--json")
+
+
 def test_runs_whose_queue_grows_are_not_compared_when_they_are_cut_short(small):
     _, out, _ = run(small, "--only", "1.6_0.8_0.4", "--seconds", 2, "--workers", 1)
     assert "runs were not played long enough to be compared" in out.replace("\n", " ")

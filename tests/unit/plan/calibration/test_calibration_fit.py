@@ -9,6 +9,7 @@ from calibration_kit import run, shipped, slot_costs
 from lorapick.plan.calibration.coefficients import FROZEN, Coefficients, CoefficientsError, read_coefficients
 from lorapick.plan.calibration.fit import PREFILL, FitError, _least_squares, distinct, fit, folds, kv_tokens
 from lorapick.plan.calibration.workload import OUTPUT_SPREAD
+from lorapick.sim.hardware import PRESETS
 
 TRUE = Coefficients(
     a=13e-3,
@@ -114,6 +115,12 @@ def test_the_frozen_coefficients_are_those_of_the_shipped_tables(tmp_path):
     name = "vllm085_h100_multi_lora_runs_half.csv"
     assert found.text(name) == FROZEN.read_text(encoding="utf-8")
     assert found == fit(tuple(reversed(runs)), costs)
+
+
+def test_scenarios_can_name_hardware_with_the_frozen_coefficients():
+    frozen, preset = read_coefficients(), PRESETS["h100-llama8b-vllm085"]
+    assert preset.step == frozen.step(16)
+    assert (preset.prefill_per_token, preset.swap.initialisation) == (frozen.prefill, frozen.activation)
 
 
 @pytest.mark.parametrize(
