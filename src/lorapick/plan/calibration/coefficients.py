@@ -1,6 +1,6 @@
-"""The pod model's coefficients for one engine on one card, over ranks and slots; those that were fitted and frozen.
+"""The pod model's coefficients for one engine on one card, over ranks and models; those that were fitted and frozen.
 
-In: numbers. Out: `StepCosts` for a rank. Not here: where the numbers come from (`fit`).
+In: numbers. Out: `StepCosts` for a rank and a model. Not here: where the numbers come from (`fit`).
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ import yaml
 from lorapick.model.units import Seconds
 from lorapick.pod.values import StepCosts
 
-REFERENCE_RANK = 16
+REFERENCE_RANK, REFERENCE_LAYERS = 16, 32
 FROZEN = Path(__file__).parent / "h100-vllm085.yaml"
 """Fitted to all runs that come with the project. Nothing else changes them; a test fits them again."""
 _HEAD = """\
@@ -26,7 +26,10 @@ class CoefficientsError(ValueError):
 
 
 class Coefficients(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a fit gives; the first six are the fields of `StepCosts`, for engines whose largest rank is 16."""
+    """What a fit gives; the first six are the fields of `StepCosts`, for a largest rank of 16 and a model of 32 layers.
+
+    What LoRA adds to a step is launches of kernels, one set per layer, so those parts are in proportion to the layers.
+    """
 
     a: Seconds
     b: Seconds
@@ -43,15 +46,15 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     activation: Seconds
     """Of one adapter, from host memory."""
 
-    def step(self, rank: int) -> StepCosts:
-        """For an engine with this largest rank."""
-        steps = rank / REFERENCE_RANK - 1.0
+    def step(self, rank: int, *, layers: int = REFERENCE_LAYERS) -> StepCosts:
+        """For an engine with this largest rank, and a model with so many layers."""
+        steps, depth = rank / REFERENCE_RANK - 1.0, layers / REFERENCE_LAYERS
         return StepCosts(
-            a=self.a + self.a_by_rank * steps,
+            a=max(0.0, self.a + depth * self.a_by_rank * steps),
             b=self.b,
-            c=max(0.0, self.c + self.c_by_rank * steps),
-            d=self.d,
-            slot=max(0.0, self.slot + self.slot_by_rank * steps),
+            c=max(0.0, depth * (self.c + self.c_by_rank * steps)),
+            d=depth * self.d,
+            slot=max(0.0, depth * (self.slot + self.slot_by_rank * steps)),
             scan=self.scan,
         )
 

@@ -2,8 +2,8 @@
 
 In: runs, what slots cost. Out: `Coefficients`; folds. Not here: how good they are (`scoring`, on played runs).
 
-All runs together, of both models: on one card the two 7-8B models differ less than two groups of one model do, and a
-group held out would leave only one of its model. What each feature is:
+All runs together, of both models: a group held out would leave only one of its model, in light load or in overload.
+What LoRA adds to a step is in proportion to the layers, as `Coefficients` says. What each feature is:
 
 - B, requests that run: Little's law, from the tokens and their pace.
 - A, distinct adapters among them: B draws by the adapters' rates, at most the slots; all slots when adapters wait.
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lorapick.model.units import Ratio, Seconds, Tokens
-from lorapick.plan.calibration.coefficients import REFERENCE_RANK, Coefficients
+from lorapick.plan.calibration.coefficients import REFERENCE_LAYERS, REFERENCE_RANK, Coefficients
 from lorapick.plan.calibration.runs import Group, Run, SlotCosts
 from lorapick.plan.calibration.simulated import STEP_TOKENS
 from lorapick.plan.calibration.workload import LINGER, LONGEST, OUTPUT_SPREAD, PORTS
@@ -94,7 +94,7 @@ def fit(runs: Sequence[Run], costs: SlotCosts) -> Coefficients:
         _refuse_flood(run)
     slot, slot_by_rank = _slot_seconds(costs)
     paces = np.array([run.tpot * (1.0 - PREFILL * run.input_rate) for run in runs])
-    idle = np.array([run.slots * (slot + slot_by_rank * _steps(run.rank)) for run in runs])
+    idle = np.array([run.slots * _depth(run.layers) * (slot + slot_by_rank * _steps(run.rank)) for run in runs])
     features = np.array([msgspec.structs.astuple(_features(run, kv_tokens(run, costs))) for run in runs])
     found = _Features(*_least_squares(features, paces - idle, weights=1.0 / paces))
     return Coefficients(
@@ -153,21 +153,25 @@ _FEWEST = 2 * len(_Features.__struct_fields__)
 
 
 def _features(run: Run, kv: Tokens) -> _Features:
-    batch, steps = run.batch, _steps(run.rank)
+    batch, steps, depth = run.batch, _steps(run.rank), _depth(run.layers)
     adapters = float(run.slots) if _wait_for_slots(run) else min(float(run.slots), distinct(run, batch))
     return _Features(
         one=1.0,
         batch=batch,
-        adapters=adapters,
-        both=batch * adapters,
+        adapters=depth * adapters,
+        both=depth * batch * adapters,
         passed_over=_passed_over(run, kv),
-        rank=steps,
-        adapters_by_rank=adapters * steps,
+        rank=depth * steps,
+        adapters_by_rank=depth * adapters * steps,
     )
 
 
 def _steps(rank: int) -> float:
     return rank / REFERENCE_RANK - 1.0
+
+
+def _depth(layers: int) -> float:
+    return layers / REFERENCE_LAYERS
 
 
 def distinct(run: Run, batch: float) -> float:
@@ -211,16 +215,20 @@ def _fullness(run: Run, kv: Tokens) -> Ratio:
 
 def _slot_seconds(costs: SlotCosts) -> tuple[Seconds, Seconds]:
     """What a configured slot adds to the step of a single request of the base model: at rank 16, and more at 32."""
-    rows = [(cost.model, cost.slots, _steps(cost.rank), cost.tpot) for cost in costs.values() if cost.tpot is not None]
+    rows = [cost for cost in costs.values() if cost.tpot is not None]
     if len(rows) < 4:
-        raise FitError(
-            f"{len(rows)} slot costs with single_req_tpot_ms are too few to say what a slot costs; 4 are needed"
-        )
-    models = sorted({row[0] for row in rows})
+        few = f"{len(rows)} slot costs with single_req_tpot_ms are too few to say what a slot costs"
+        raise FitError(f"{few}; 4 are needed")
+    models = sorted({cost.model for cost in rows})
     features = [
-        [*(float(model == each) for each in models), float(slots), slots * steps] for model, slots, steps, _ in rows
+        [
+            *(float(cost.model == each) for each in models),
+            _depth(cost.layers) * cost.slots,
+            _depth(cost.layers) * cost.slots * _steps(cost.rank),
+        ]
+        for cost in rows
     ]
-    paces = np.array([row[3] for row in rows], dtype=np.float64)
+    paces = np.array([cost.tpot for cost in rows], dtype=np.float64)
     *_, slot, by_rank = _least_squares(np.array(features), paces, weights=1.0 / paces)
     return slot, by_rank
 

@@ -25,6 +25,10 @@ MOST_REQUESTS = 1e7
 """In a run, for it to be played."""
 
 
+LAYERS = {"llama-3.1-8b-instruct": 32, "qwen-2.5-7b-instruct": 28}
+"""`num_hidden_layers` of the models' published configurations. Other models have a column `layers`."""
+
+
 class TableError(ValueError):
     """A table of runs cannot be read: line, column, value, remedy."""
 
@@ -35,6 +39,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     """Of the table."""
     model: str
+    layers: int
+    """Of the model."""
     rates: tuple[float, ...]
     """Requests per second of each adapter, given to the adapters in turn."""
     slots: int
@@ -102,6 +108,7 @@ class SlotCost(msgspec.Struct, frozen=True, kw_only=True):
     """An engine with so many slots of a rank, and one request of the base model. None: it did not start."""
 
     model: str
+    layers: int
     slots: int
     rank: int
     kv_tokens: Tokens | None
@@ -145,9 +152,13 @@ _RUN_COLUMNS = (
     "p99_ttft_ms",
     "mean_tpot_ms",
 )
-_MOST = {"max_loras": 1e4, "num_adapters_max_cpu_loras": 1e4, "max_rank": 1e4, "max_lora_rank": 1e4} | dict.fromkeys(
-    ("mean_ttft_ms", "p99_ttft_ms", "kv_cache_tokens"), 1e9
-)
+_MOST = {
+    "max_loras": 1e4,
+    "num_adapters_max_cpu_loras": 1e4,
+    "max_rank": 1e4,
+    "max_lora_rank": 1e4,
+    "layers": 1e4,
+} | dict.fromkeys(("mean_ttft_ms", "p99_ttft_ms", "kv_cache_tokens"), 1e9)
 """By column; others: `MOST`."""
 _SLOT_COLUMNS = ("model", "max_loras", "max_lora_rank", "kv_cache_tokens", "single_req_tpot_ms")
 
@@ -161,6 +172,15 @@ class _Row:
 
     def text(self, column: str) -> str:
         return self._values[column]
+
+    def layers(self) -> int:
+        if self._values.get("layers"):
+            return self.whole("layers")
+        model = self.text("model")
+        if model not in LAYERS:
+            known = f"are known of {', '.join(LAYERS)}"
+            raise TableError(f"line {self.line}: layers of model {model[:40]!r}: {known}; add a column `layers`")
+        return LAYERS[model]
 
     def is_empty(self, column: str) -> bool:
         return not self._values[column]
@@ -215,6 +235,7 @@ def _run(row: _Row) -> Run:
     run = Run(
         line=row.line,
         model=row.text("model"),
+        layers=row.layers(),
         rates=row.numbers("adapter_rates_req_s"),
         slots=row.whole("max_loras"),
         adapters=row.whole("num_adapters_max_cpu_loras"),
@@ -237,6 +258,7 @@ def _slot_cost(row: _Row) -> SlotCost:
     tokens, tpot = "kv_cache_tokens", "single_req_tpot_ms"
     return SlotCost(
         model=row.text("model"),
+        layers=row.layers(),
         slots=row.whole("max_loras"),
         rank=row.whole("max_lora_rank"),
         kv_tokens=None if row.is_empty(tokens) else row.whole(tokens),

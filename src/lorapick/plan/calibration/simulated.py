@@ -54,7 +54,7 @@ def pod_config(run: Run, coefficients: Coefficients, *, kv_tokens: Tokens) -> Po
             max_lora_rank=run.rank,
             max_num_seqs=SEATS,
         ),
-        step=coefficients.step(run.rank),
+        step=coefficients.step(run.rank, layers=run.layers),
         swap=SwapCosts(
             deallocation=0.0,
             fragmentation=0.0,

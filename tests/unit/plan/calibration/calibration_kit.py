@@ -19,6 +19,7 @@ def run(**values):
     plain = Run(
         line=2,
         model="m",
+        layers=32,
         rates=(0.1,),
         slots=8,
         adapters=10,
@@ -50,6 +51,7 @@ def slot_costs(*slots, model="m", ranks=(16, 32), kv_tokens=10_000_000, slot=2e-
     return {
         (model, count, rank): SlotCost(
             model=model,
+            layers=32,
             slots=count,
             rank=rank,
             kv_tokens=kv_tokens,

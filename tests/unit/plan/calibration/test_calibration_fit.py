@@ -27,7 +27,7 @@ TRUE = Coefficients(
 SLOTS = (8, 16, 64, 128)
 
 
-def made(batch, slots, *, adapters, rank, ttft):
+def made(batch, slots, *, adapters, rank, ttft, layers=32):
     """A run whose pace is what the true coefficients say."""
     prompts_per_token = 1.1
     served = 1.0  # only the queue depends on it
@@ -35,12 +35,13 @@ def made(batch, slots, *, adapters, rank, ttft):
     active = slots if adapters > slots and ttft > 1.0 else min(slots, distinct(plain, batch))
     full = min(1.0, batch * (1 + prompts_per_token) / 2048)
     waiting = served * ttft * (1 - full**2) if adapters > slots and ttft > 1.0 else 0.0
-    costs = TRUE.step(rank)
+    costs = TRUE.step(rank, layers=layers)
     pace = costs.a + costs.b * batch + costs.c * active + costs.d * batch * active
     pace += costs.slot * slots + costs.scan * waiting
     tpot = pace + PREFILL * prompts_per_token * batch
     tokens = batch / tpot
     return run(
+        layers=layers,
         slots=slots,
         adapters=adapters,
         rank=rank,
@@ -55,7 +56,7 @@ def made(batch, slots, *, adapters, rank, ttft):
 
 def many():
     return [
-        made(batch, slots, adapters=adapters, rank=rank, ttft=ttft)
+        made(batch, slots, adapters=adapters, rank=rank, ttft=ttft, layers=28 if batch == 30 else 32)
         for batch in (2, 30, 150, 400)
         for slots in SLOTS
         for adapters in (8, 32, 300)
@@ -87,6 +88,13 @@ def test_the_step_grows_with_the_rank():
     assert (high.b, high.d, high.scan) == (low.b, low.d, low.scan)
 
 
+def test_what_lora_adds_grows_with_the_layers():
+    deep, high = TRUE.step(16, layers=64), TRUE.step(32, layers=64)
+    assert (deep.a, deep.b, deep.scan) == (TRUE.a, TRUE.b, TRUE.scan)
+    assert (deep.c, deep.d, deep.slot) == pytest.approx((2 * TRUE.c, 2 * TRUE.d, 2 * TRUE.slot))
+    assert high.a == pytest.approx(TRUE.a + 2 * TRUE.a_by_rank)
+
+
 def test_a_group_that_is_held_out_is_not_fitted():
     runs, costs = shipped()
     found = folds(runs, costs)
@@ -101,7 +109,7 @@ def test_a_group_that_is_held_out_is_not_fitted():
 def test_what_was_measured_of_a_held_out_group_changes_nothing():
     runs, costs = shipped()
     group = runs[0].group
-    spoilt = [run(line=r.line, model=r.model, rates=r.rates, slots=r.slots) if r.group == group else r for r in runs]
+    spoilt = [run(line=r.line, model=r.model, rates=r.rates, slots=8) if r.group == group else r for r in runs]
     (before,), (after,) = (
         [fold.coefficients for fold in folds(each, costs) if fold.group == group] for each in (runs, spoilt)
     )

@@ -11,7 +11,7 @@ HEAD = (
     b"model,adapter_rates_req_s,max_loras,num_adapters_max_cpu_loras,max_rank,completed,duration_s,req_s,out_tok_s,"
     b"in_tok_s,mean_ttft_ms,p99_ttft_ms,mean_tpot_ms,p99_itl_ms\n"
 )
-LINE = b"llama,0.1_0.05_0.025,8,16,16,3397,3600.01,0.94,190.72,202.03,39.96,68.44,15.16,25.77\n"
+LINE = b"llama-3.1-8b-instruct,0.1_0.05_0.025,8,16,16,3397,3600.01,0.94,190.72,202.03,39.96,68.44,15.16,25.77\n"
 SLOT_HEAD = b"model,max_loras,max_lora_rank,model_load_GiB,kv_cache_tokens,single_req_tpot_ms,single_req_ttft_ms\n"
 COLUMNS = HEAD.decode().strip().split(",")
 
@@ -27,7 +27,7 @@ def test_a_run_has_what_its_line_says():
     (run,) = read_runs([HEAD, LINE])
     assert (run.line, run.slots, run.adapters, run.rank) == (2, 8, 16, 16)
     assert (run.ttft, run.tpot) == pytest.approx((0.03996, 0.01516))
-    assert run.name == "llama 0.1_0.05_0.025 8/16 r16"
+    assert run.name == "llama-3.1-8b-instruct 0.1_0.05_0.025 8/16 r16"
 
 
 def test_what_follows_from_a_line():
@@ -37,6 +37,16 @@ def test_what_follows_from_a_line():
     assert run.batch == pytest.approx(190.72 * 0.01516)
     assert not run.overloaded
     assert read_runs(changed("req_s", "0.92"))[0].overloaded
+
+
+def test_layers_are_known_or_given():
+    assert read_runs([HEAD, LINE])[0].layers == 32
+    other = LINE.replace(b"llama-3.1-8b-instruct", b"mine")
+    with pytest.raises(
+        TableError, match=r"line 2: layers of model 'mine': are known of llama.*; add a column `layers`"
+    ):
+        read_runs([HEAD, other])
+    assert read_runs([b"layers," + HEAD, b"40," + other])[0].layers == 40
 
 
 def test_the_shipped_tables():
@@ -75,9 +85,11 @@ def test_a_missing_column_and_a_short_line_are_named():
 
 
 def test_an_engine_that_did_not_start_has_no_memory():
-    costs = read_slot_costs([SLOT_HEAD, b"llama,128,32,37.7644,,,\n", b"llama,8,8,15.3,305104,12.988,19.88\n"])
-    assert costs["llama", 128, 32].kv_tokens is None
-    assert costs["llama", 8, 8].tpot == pytest.approx(0.012988)
+    costs = read_slot_costs(
+        [SLOT_HEAD, b"qwen-2.5-7b-instruct,128,32,37.7644,,,\n", b"qwen-2.5-7b-instruct,8,8,15.3,305104,12.988,19.88\n"]
+    )
+    assert costs["qwen-2.5-7b-instruct", 128, 32].kv_tokens is None
+    assert costs["qwen-2.5-7b-instruct", 8, 8].tpot == pytest.approx(0.012988)
 
 
 def refusal(read, lines):
