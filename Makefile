@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up check test test-system bench clean
+.PHONY: help setup up check test test-system bench calibration clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,9 @@ test-system: setup ## tests with Debian packages (root)
 
 bench: setup ## benchmarks, one after the other; results go to docs/benchmarks.md
 	@$(BIN)/python -m bench.run $(ARGS)
+
+calibration: setup ## fit the pod model to measured runs, play those not seen (9 CPU minutes); writes docs/calibration.md
+	@$(BIN)/lorapick calibrate data/calibration/vllm085_h100_multi_lora_runs_half.csv --report docs/calibration.md $(ARGS)
 
 clean: ## remove the environment and run files
 	@rm -rf $(VENV) run .pytest_cache .mypy_cache .ruff_cache .hypothesis
