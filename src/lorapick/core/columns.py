@@ -37,7 +37,7 @@ SOURCE_SHIFT = 4
 CODES = len(SOURCES) << SOURCE_SHIFT
 """Every residency code is below this."""
 
-_DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots", "load")
+_DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots", "load", "load_price", "slots_left")
 _SHORTS = ("base",)
 _BYTES = ("gate", "pressure", "prefill_only")
 NO_BASE = 65_535
@@ -54,11 +54,13 @@ class Vectors:
         "gate",
         "gpu",
         "load",
+        "load_price",
         "max_queue",
         "max_rank",
         "prefill_only",
         "pressure",
         "queue",
+        "slots_left",
     )
 
     def __init__(self, columns: "PodColumns") -> None:
@@ -76,11 +78,13 @@ class Vectors:
     gate: NDArray[np.uint8]
     gpu: NDArray[np.float64]
     load: NDArray[np.float64]
+    load_price: NDArray[np.float64]
     max_queue: NDArray[np.float64]
     max_rank: NDArray[np.float64]
     prefill_only: NDArray[np.uint8]
     pressure: NDArray[np.uint8]
     queue: NDArray[np.float64]
+    slots_left: NDArray[np.float64]
 
 
 class PodColumns:
@@ -88,8 +92,8 @@ class PodColumns:
 
     __slots__ = (
         "_capacity", "_free", "_members", "_vectors", "adapters", "base", "base_models", "free_slots", "fresh_until",
-        "gate", "gpu", "gpu_source", "load", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue",
-        "row_of", "rows", "scraped", "targets", "turn", "version",
+        "gate", "gpu", "gpu_source", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure",
+        "queue", "row_of", "rows", "scraped", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -124,6 +128,10 @@ class PodColumns:
         self.free_slots = array("d", bytes(8 * 8))
         self.load = array("d", bytes(8 * 8))
         """Requests that run or wait at the pod, as far as we know; a whole number."""
+        self.load_price = array("d", bytes(8 * 8))
+        """Seconds of harm that a load does to others there; 0 unless the policy reads it."""
+        self.slots_left = array("d", bytes(8 * 8))
+        """Adapters that may still come into use there beside those that are; infinity: nobody counts."""
         self.gate = array("B", bytes(8))
         """Veto code of the pod for every request; 0: open."""
         self.pressure = array("B", bytes(8))
@@ -172,7 +180,7 @@ class PodColumns:
         self.pods[row] = None
         self.gate[row] = EMPTY
         self.pressure[row] = 0
-        self.queue[row] = self.gpu[row] = self.free_slots[row] = self.load[row] = 0.0
+        self.queue[row] = self.gpu[row] = self.free_slots[row] = self.load[row] = self.load_price[row] = 0.0
         self.scraped[row] = NEVER_SCRAPED
         self._members = None
         self._free.append(row)
@@ -233,11 +241,13 @@ class FrozenView:
     """The columns as one decision saw them. Same attribute names as `PodColumns`, for one adapter only."""
 
     __slots__ = (
-        "base", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "load", "max_queue",
-        "max_rank", "members", "pods", "prefill_only", "pressure", "queue", "rows", "scraped", "turn", "version",
+        "base", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "load", "load_price", "max_queue",
+        "max_rank", "members", "pods", "prefill_only", "pressure", "queue", "rows", "scraped", "slots_left", "turn",
+        "version",
     )  # fmt: skip
 
     load: "array[float]"
+    load_price: "array[float]"
     members: tuple[PodName | None, ...]
     scraped: list[Scraped]
 
@@ -255,6 +265,7 @@ class FrozenView:
         self.gpu = columns.gpu[:rows]
         self.max_rank = columns.max_rank[:rows]
         self.free_slots = columns.free_slots[:rows]
+        self.slots_left = columns.slots_left[:rows]
         self.gate = columns.gate[:rows]
         self.pressure = columns.pressure[:rows]
         self.base = columns.base[:rows]

@@ -6,43 +6,17 @@ Not here: which pod is best (see `core.picking`), what happens to the request be
 
 from typing import NamedTuple
 
+from lorapick.core.case import Case, journal, pick_value, reject
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.draw import draw_for
-from lorapick.core.explain import Decision, Journal
-from lorapick.core.naming import near_names
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
-from lorapick.core.picking.pick import NOBODY, Choice, pick
-from lorapick.core.picking.policy import Policy
-from lorapick.core.picking.query import Query, prepare
-from lorapick.core.picking.verdicts import FULL, judge, why_nobody
+from lorapick.core.picking.pick import Choice, pick
+from lorapick.core.picking.verdicts import FULL
 from lorapick.core.state import FleetState, Flight
-from lorapick.model.effects import Dispatch, Effect, Hold, Note, Reject
-from lorapick.model.picks import Pick
-from lorapick.model.reasons import Reason, status_of
-from lorapick.model.requests import Outcome
+from lorapick.core.waiting import end_turn, hold_for_load, wait
+from lorapick.model.effects import Dispatch, Effect, Note
+from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
-from lorapick.model.units import PodName, Ratio, Seconds
-
-TIERS = tuple(Tier)
-"""By code; a call of the enum costs thirty times as much."""
-RETRY_AFTER = 1.0
-"""Seconds that a client should wait before it tries a refused request again."""
-
-
-class Case:
-    """One decision while it is taken."""
-
-    __slots__ = ("cause", "degraded", "draw", "flight", "now", "policy", "query", "state")
-
-    def __init__(self, state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> None:
-        self.state = state
-        self.flight = flight
-        self.now = now
-        self.cause = cause
-        self.draw: Ratio = draw_for(state.seed, flight.request.id)
-        self.policy: Policy = state.policy
-        self.query: Query = _query(state, flight)
-        self.degraded = False
+from lorapick.model.units import Seconds
 
 
 class Lead(NamedTuple):
@@ -59,30 +33,26 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
     deadline = flight.request.deadline
     if deadline is not None and now >= deadline:
         return [reject(case, Reason.DEADLINE, message="its deadline has passed")]
+    row = state.turns.row_of(flight.adapter_name) if flight.adapter_name is not None else -1
+    if row < 0:
+        return _answer(case)
+    state.gates.open(row)
+    try:
+        return _answer(case)
+    finally:
+        state.gates.refresh(row)
+
+
+def _answer(case: Case) -> list[Effect]:
     choice, notes = _choose(case)
     lead = _follow(case, choice)
     if lead is not None:
         if not lead.room:
-            return [*notes, *_hold(case, lead.row)]
+            return [*notes, *hold_for_load(case, lead.row)]
         return [*notes, _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)]
     if choice.row < 0:
-        return [*notes, _reject_nobody(case)]
+        return [*notes, *wait(case)]
     return [*notes, _dispatch(case, choice)]
-
-
-def _query(state: FleetState, flight: Flight) -> Query:
-    request = flight.request
-    session_row = -1
-    if request.session is not None:
-        pod = state.sessions.get((request.model, request.session))
-        session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
-    query = prepare(
-        request, flight.adapter, columns=state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
-    )
-    query.seed = state.seed
-    if state.policy.counts_in_flight and query.adapter is not None:
-        query.in_flight = state.residency.in_flight(query.adapter)
-    return query
 
 
 # -- which pod
@@ -158,41 +128,6 @@ def _instead(case: Case, choice: Choice, *, row: int) -> Choice:
     return Choice(row, score, tuple(others[: case.state.settings.picking.fallbacks]))
 
 
-# -- hold
-
-
-def _hold(case: Case, row: int) -> list[Effect]:
-    state, flight = case.state, case.flight
-    request = flight.request
-    if flight.follow_until is None:
-        if state.holds.full:
-            return [
-                reject(case, Reason.SHED, message=f"{state.holds.limit} requests wait already (admission.max_queued)")
-            ]
-        flight.follow_until = _patience(case, row)
-    elif state.holds.row_of(request.id) == row:
-        return []
-    state.holds.add(request.id, row, until=flight.follow_until)
-    made = _pick_value(case, NOBODY, reason=Reason.HELD_FOR_LOAD, follows=state.columns.targets[row].pod)
-    _journal(case, made, outcome="held")
-    return [
-        Hold(cause=case.cause, request_id=request.id, until=flight.follow_until, reason=Reason.HELD_FOR_LOAD, pick=made)
-    ]
-
-
-def _patience(case: Case, row: int) -> Seconds:
-    """Until when to wait: as long as the load should take and a second one would; never past deadline and max_wait."""
-    residency, flight, now = case.state.residency, case.flight, case.now
-    name = flight.adapter_name
-    assert name is not None
-    ends = residency.loading_until(row, name)
-    bounds = [max(ends if ends is not None else now, now) + residency.load_time(Tier.DISK)]
-    bounds.append(now + case.state.settings.admission.max_wait)
-    if flight.request.deadline is not None:
-        bounds.append(flight.request.deadline)
-    return min(bounds)
-
-
 # -- dispatch
 
 
@@ -200,12 +135,15 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effe
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
     state.holds.remove(request.id)
-    made = _pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
-    _journal(case, made, outcome="dispatched")
+    state.queues.remove(request.id)
+    made = pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
+    journal(case, made, outcome="dispatched")
     assign(state, flight, row=choice.row, now=case.now)
     columns.turn = choice.row + 1
     targets = columns.targets
     name = flight.adapter_name
+    if name is not None and len(state.turns):
+        end_turn(state, name)
     return Dispatch(
         cause=case.cause,
         request_id=request.id,
@@ -219,6 +157,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effe
 def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None:
     """Count a request in flight at a pod, from the moment it is sent there."""
     flight.row, flight.pod = row, state.columns.targets[row].pod
+    flight.sent, flight.load_then = now, state.columns.load[row]
     tally, request = state.tally, flight.request
     tally.dispatched += 1
     if flight.adapter is not None:
@@ -228,6 +167,7 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
             tally.coalesced += 1
         elif tier < Tier.LOADING:
             tally.loads += 1
+            state.prices.demand.load_began(now)
     else:
         tally.picks_by_tier["base"] += 1
     state.loads[row].dispatched(now)
@@ -235,87 +175,3 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
         state.prefixes.record(row, flight.blocks)
     state.remember_session(request, flight.pod)
     state.refresh(row)
-
-
-# -- refusal
-
-
-def reject_unknown(state: FleetState, flight: Flight, *, name: str, now: Seconds, cause: int) -> Effect:
-    """Refuse a name that nobody serves; a name that a pod may yet turn out to serve gets another answer."""
-    case = Case(state, flight, now=now, cause=cause)
-    case.query.base = None  # the name is no base model either; no pod is vetoed for that
-    if not state.columns.row_of:
-        return reject(case, Reason.NO_POD, message="no pod is known")
-    if state.residency.registry.nobody_asked:
-        text = f"no pod has said yet whether it serves {name!r}; try again"
-        return reject(case, Reason.NO_POD, message=text)
-    near = near_names(state, name, now=now)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod.{hint}")
-
-
-def _reject_nobody(case: Case) -> Effect:
-    state, flight = case.state, case.flight
-    judged = judge(case.query, state.columns, now=case.now, policy=case.policy)
-    counts: dict[str, int] = {}
-    for pod in judged:
-        word = pod.reason.value if pod.reason is not None else "ok"
-        counts[word] = counts.get(word, 0) + 1
-    registry, name = state.residency.registry, flight.adapter_name
-    if name is not None and judged and registry.all_asked and not registry.known(name):
-        return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod any more.")
-    told = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no pod is known"
-    return reject(case, why_nobody(judged), message=f"no pod can serve {flight.request.model!r} now: {told}")
-
-
-def reject(case: Case, reason: Reason, *, message: str) -> Effect:
-    """Answer the client ourselves; the request is over."""
-    state, request_id = case.state, case.flight.request.id
-    made = _pick_value(case, NOBODY, reason=reason)
-    _journal(case, made, outcome="rejected")
-    state.holds.remove(request_id)
-    del state.flights[request_id]
-    state.tally.outcomes[Outcome.REJECTED] += 1
-    status = status_of(reason)
-    retry = RETRY_AFTER if status in (429, 503) else None
-    return Reject(
-        cause=case.cause,
-        request_id=request_id,
-        status=status,
-        reason=reason,
-        message=message,
-        retry_after=retry,
-        pick=made,
-    )
-
-
-# -- the decision as a value
-
-
-def _pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, follows: PodName | None = None) -> Pick:
-    state, codes, row = case.state, case.query.codes, choice.row
-    targets = state.columns.targets
-    return Pick(
-        request_id=case.flight.request.id,
-        adapter=case.query.adapter,
-        pod=targets[row].pod if row >= 0 else None,
-        score=choice.score if row >= 0 else None,
-        tier=TIERS[codes[row] & TIER_BITS] if codes is not None and row >= 0 else None,
-        fallbacks=tuple([targets[other].pod for other in choice.fallbacks]),
-        reason=reason,
-        follows=follows,
-        policy=case.policy.name,
-        version=state.columns.version,
-        degraded=case.degraded,
-    )
-
-
-def _journal(case: Case, made: Pick, *, outcome: str) -> None:
-    """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
-    state, query = case.state, case.query
-    if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
-        return
-    view = state.columns.frozen(query.adapter, reads=case.policy.reads)
-    if query.codes is not None:
-        query.codes = view.codes
-    state.journal.record(Decision(case.now, case.flight.request.model, made, outcome, query, view, case.policy))

@@ -87,6 +87,7 @@ class Fleet:
             )
         self._now = now
         state = self._state
+        state.now = now
         if now >= state.residency.next_due:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
         answer = HANDLERS[type(event)](state, event, now=now)
@@ -102,8 +103,9 @@ class Fleet:
 
     def next_wakeup(self) -> Seconds | None:
         """When a Ticked is needed at the latest, because a hold or the load it waits for runs out; None: no need."""
-        due = self._state.holds.next_due()
-        return due if due is None else min(due, self._state.residency.next_due)
+        state = self._state
+        bounds = [due for due in (state.holds.next_due(), state.queues.next_due()) if due is not None]
+        return min(*bounds, state.residency.next_due) if bounds else None
 
     def check(self) -> None:
         """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""

@@ -6,6 +6,7 @@ In: the fleet's state. Out: nothing, or an AssertionError that says what differs
 from collections import Counter
 
 from lorapick.core.columns import TIER_BITS
+from lorapick.core.residency.checks import check as check_residency
 from lorapick.core.state import FleetState
 from lorapick.model.tiers import Tier
 
@@ -18,7 +19,7 @@ def check(state: FleetState) -> None:
     columns_match(state)
     holds_are_bounded(state)
     state.prefixes.check()
-    state.residency.check()
+    check_residency(state.residency)
 
 
 def outcomes_add_up(state: FleetState) -> None:
@@ -87,7 +88,10 @@ def columns_match(state: FleetState) -> None:
 def holds_are_bounded(state: FleetState) -> None:
     """Every held request is in flight with no pod, and will be decided; every unheld one has or had a pod."""
     for request_id, flight in state.flights.items():
-        if request_id in state.holds:
+        if request_id in state.queues:
+            assert flight.row < 0 and flight.waits_since is not None, f"{request_id}: waits and is dispatched at once"
+            assert request_id not in state.holds, f"{request_id}: waits for a place and for a load at once"
+        elif request_id in state.holds:
             assert flight.row < 0 and flight.follow_until is not None, f"{request_id}: held and dispatched at once"
             row = state.holds.row_of(request_id)
             assert row in state.loads, f"{request_id}: held for row {row}, which has no pod"

@@ -49,6 +49,7 @@ def on_load_started(state: FleetState, event: LoadStarted, *, now: Seconds) -> l
     if row is not None:
         for name in event.adapters:
             state.tally.loads += state.residency.commanded(row, name, now=now)
+        state.refresh(row)
     return []
 
 
@@ -65,6 +66,9 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     """The engine refused; the adapter is where it was, on disk. Who waited for it is decided anew."""
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind="load_failed", facts=facts)
+    row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        state.quarantine.failed(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
 
 
@@ -78,6 +82,7 @@ def _left(state: FleetState, event: LoadFailed | Evicted, *, tier: Tier, source:
     if row is None:
         return []
     state.residency.left(row, event.adapter, tier=tier, now=now, source=source)
+    state.refresh(row)
     return release(state, row, now=now, cause=event.id)
 
 
@@ -153,7 +158,9 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     state.policy = make_policy(settings.picking)
     before = {adapter.name: None for adapter in state.settings.adapters}
     state.settings = settings
-    state.holds.limit = settings.admission.max_queued
+    state.queues.fairness, state.queues.patience = settings.admission.fairness, settings.admission.patience
+    state.gates.configure(settings, on=state.policy.coalesces)
+    state.probation.share = settings.admission.probation_slots_share
     state.residency.load_times = settings.load_times
     state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
     state.aliases = {alias.name: alias for alias in settings.aliases}

@@ -12,6 +12,7 @@ Reports are not trusted to be sane: a negative count is 0, a share outside [0, 1
 
 from collections import deque
 
+from lorapick.core.admission.pressure import Pressure
 from lorapick.model.pods import GpuSource, PodLimits, PodReport
 from lorapick.model.units import Ratio, Seconds
 
@@ -23,9 +24,9 @@ class PodLoad:
     """Numbers of one pod between two scrapes."""
 
     __slots__ = (
-        "circuit_open", "critical", "dcgm", "dcgm_at", "delta", "detail", "draining", "ended_loads", "gpu",
-        "gpu_source", "in_flight", "kv_usage", "last_report", "limits", "preemptions", "recent", "restarts",
-        "running", "waiting",
+        "circuit_open", "dcgm", "dcgm_at", "delta", "detail", "draining", "ended_loads", "gpu",
+        "gpu_source", "in_flight", "kv_usage", "last_report", "limits", "preemptions", "pressure_tier", "recent",
+        "restarts", "running", "waiting",
     )  # fmt: skip
 
     def __init__(self, limits: PodLimits) -> None:
@@ -49,7 +50,7 @@ class PodLoad:
         self.last_report: Seconds | None = None
         self.draining = False
         self.circuit_open = False
-        self.critical = False
+        self.pressure_tier = Pressure.NONE
         self.restarts = 0
         self.detail = ""
         """What the last failed scrape said; empty when the last one succeeded."""

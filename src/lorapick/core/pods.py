@@ -6,7 +6,7 @@ Not here: residency rules (see `core.residency.table`), request life (see `core.
 
 import msgspec
 
-from lorapick.core.columns import CODE
+from lorapick.core.admission.pressure import tier_of
 from lorapick.core.podload import PodLoad
 from lorapick.core.requests import gate, load_note, release
 from lorapick.core.state import FleetState
@@ -25,7 +25,6 @@ from lorapick.model.events import (
     PodSilent,
 )
 from lorapick.model.pods import Pod, PodReport, SilentWhy
-from lorapick.model.reasons import Reason
 from lorapick.model.units import Seconds
 
 MISSED_SCRAPES = 3
@@ -45,8 +44,9 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
     state.residency.appear(row, event.pod, now=now)
     _pin(state, row, pod=event.pod)
+    state.count_slots()
     state.refresh(row)
-    return []
+    return release(state, row, now=now, cause=event.id)
 
 
 def on_changed(state: FleetState, event: PodChanged, *, now: Seconds) -> list[Effect]:
@@ -68,6 +68,7 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
     _pin(state, row, pod=pod)
+    state.count_slots()
     state.refresh(row)
     return release(state, row, now=now, cause=cause)
 
@@ -104,7 +105,10 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
             flight.row = -1
     state.residency.gone(row)
     state.prefixes.forget(row)
+    state.quarantine.gone(row)
+    state.turns.gone(row)
     del state.loads[row]
+    state.count_slots()
     return release(state, row, now=now, cause=event.id)
 
 
@@ -131,6 +135,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if report.max_loras is not None and report.max_loras != load.limits.max_loras:
         load.limits = msgspec.structs.replace(load.limits, max_loras=report.max_loras)
         state.residency.resize(row, gpu_slots=report.max_loras, cpu_slots=load.limits.max_cpu_loras)
+        state.count_slots()
     if report.gpu_blocks:
         state.prefixes.bound(row, report.gpu_blocks)
     ended = state.residency.reported(row, report, since=since, now=now)
@@ -160,19 +165,13 @@ def _restarted(state: FleetState, row: int, *, report: PodReport) -> bool:
 def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.loads[row].restarted()
     state.prefixes.clear(row)
+    state.quarantine.gone(row)
     state.residency.restart(row, now=now)
 
 
 def _pressure(state: FleetState, row: int, *, report: PodReport) -> None:
-    load, bounds = state.loads[row], state.settings.pressure
-    pressure = load.pressure(report)
-    load.critical = pressure >= bounds.critical
-    code = 0
-    if pressure >= bounds.hard:
-        code = CODE[Reason.PRESSURE_HARD]
-    elif pressure >= bounds.soft:
-        code = CODE[Reason.PRESSURE_SOFT]
-    state.columns.pressure[row] = code
+    load = state.loads[row]
+    load.pressure_tier = tier_of(load.pressure(report), load.pressure_tier, state.settings.pressure)
 
 
 def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effect]:

@@ -5,17 +5,22 @@ answered by exactly one Dispatch or Reject, at once or after one or more Holds.
 Not here: the decision (see `core.deciding`), what pods report (see `core.pods`).
 """
 
+from lorapick.core.admission.pressure import Pressure
 from lorapick.core.columns import CODE
-from lorapick.core.deciding import assign, decide, reject_unknown
+from lorapick.core.deciding import assign, decide
 from lorapick.core.naming import Unknown, resolve
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
+from lorapick.core.waiting import give_turns, reject_unknown
 from lorapick.model.effects import Effect, Note
 from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
+
+MOST_TRIES = 16
+"""Flows that are tried in vain before those behind them must wait for the next event."""
 
 
 def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> list[Effect]:
@@ -31,6 +36,8 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     flight = state.flights[request.id] = Flight(request, adapter)
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
+        state.prices.demand.arrived(adapter.name, now=now)
+        state.probation.arrived(adapter.name, now=now)
     return decide(state, flight, now=now, cause=event.id)
 
 
@@ -90,6 +97,8 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
 def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
     """The pod ran the request, so its adapter was on the GPU."""
     name = flight.adapter_name
+    if name is not None:
+        state.quarantine.worked(flight.row, name)
     load = state.residency.started(flight.row, name, now=now) if name is not None else None
     return load_over(state, load, now=now, cause=cause) if load is not None else []
 
@@ -100,14 +109,27 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     if flight is None:
         return []
     state.holds.remove(event.request_id)
+    state.queues.remove(event.request_id)
     state.tally.outcomes[event.outcome] += 1
     row = flight.row
     if row < 0:
         return []
     served = event.outcome is Outcome.SERVED and event.status is not None and event.status < 400
-    effects = _ran(state, flight, now=now, cause=event.id) if served else []
+    effects: list[Effect] = []
+    if served:
+        learn(state, flight, now=now)
+        effects = _ran(state, flight, now=now, cause=event.id)
     _take_off(state, flight, now=now, load_failed=event.outcome is Outcome.FAILED and not flight.started)
     return [*effects, *release(state, row, now=now, cause=event.id)]
+
+
+def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
+    """What an answer teaches of times: that of serving, or what a load added to it."""
+    prices, tier, seconds = state.prices, flight.tier, now - flight.sent
+    if tier is None or tier.on_gpu:
+        prices.service.served(flight.load_then, seconds)
+    elif tier < Tier.LOADING:
+        prices.loads.ended(tier, max(0.0, seconds - prices.service.expected(flight.load_then)))
 
 
 def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> None:
@@ -115,8 +137,9 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
     if row < 0:
         return
     flight.row = -1
-    if flight.adapter is not None:
-        state.residency.ended(row, flight.adapter.name, now=now, load_failed=load_failed)
+    name = flight.adapter_name
+    if name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed):
+        state.quarantine.failed(row, name, now=now)
     state.loads[row].ended(now)
     state.refresh(row)
 
@@ -149,7 +172,7 @@ def gate(state: FleetState, row: int) -> None:
         else Reason.CIRCUIT_OPEN
         if load.circuit_open
         else Reason.PRESSURE_CRITICAL
-        if load.critical
+        if load.pressure_tier is Pressure.CRITICAL
         else None
     )
     state.columns.gate[row] = 0 if reason is None else CODE[reason]
@@ -159,21 +182,37 @@ def gate(state: FleetState, row: int) -> None:
 
 
 def release(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
-    """Try again the requests held for a pod, oldest first, until one must go on waiting for it."""
-    if not state.holds.any_for(row):
-        return []
+    """Try again the requests held for a pod, oldest first, until one must go on waiting for it; then the queues."""
     effects: list[Effect] = []
     for request_id in state.holds.waiting_for(row):
         answer = decide(state, state.flights[request_id], now=now, cause=cause)
         if not answer:
             break
         effects += answer
+    return [*effects, *_admit(state, now=now, cause=cause)] if len(state.queues) else effects
+
+
+def _admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Try those who wait for a place: flow after flow, each until one must go on waiting."""
+    effects: list[Effect] = []
+    tries = MOST_TRIES
+    for flow in state.queues.order(now):
+        for waiter in state.queues.waiting_in(flow):
+            answer = decide(state, state.flights[waiter.request_id], now=now, cause=cause)
+            if not answer:
+                tries -= 1
+                break
+            state.queues.served(waiter)
+            effects += answer
+        if not tries:
+            break
+    give_turns(state, now=now, cause=cause)
     return effects
 
 
 def release_due(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Decide for good about requests whose hold has run out."""
     effects: list[Effect] = []
-    for request_id in state.holds.due(now):
+    for request_id in (*state.holds.due(now), *state.queues.due(now)):
         effects += decide(state, state.flights[request_id], now=now, cause=cause)
     return effects

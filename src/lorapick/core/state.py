@@ -5,7 +5,14 @@ Not here: behaviour. `core.pods`, `core.requests` and `core.operator` are the ha
 
 from collections import Counter, OrderedDict
 
+from lorapick.core.admission.estimates import Loads
+from lorapick.core.admission.gates import Gates
 from lorapick.core.admission.holds import Holds
+from lorapick.core.admission.prices import Prices
+from lorapick.core.admission.probation import Probation
+from lorapick.core.admission.quarantine import Quarantine
+from lorapick.core.admission.queues import Queues
+from lorapick.core.admission.turns import Turns
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.near_names import NearNames
@@ -27,7 +34,19 @@ MAX_SESSIONS = 100_000
 class Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "blocks", "follow_until", "pod", "request", "row", "started", "tier")
+    __slots__ = (
+        "adapter",
+        "blocks",
+        "follow_until",
+        "load_then",
+        "pod",
+        "request",
+        "row",
+        "sent",
+        "started",
+        "tier",
+        "waits_since",
+    )
 
     def __init__(self, request: Request, adapter: Adapter | None) -> None:
         self.request = request
@@ -48,6 +67,13 @@ class Flight:
         """Tier believed at dispatch; None for the base model."""
         self.follow_until: Seconds | None = None
         """Until when it may wait for another request's load; None: it has not waited."""
+
+        self.waits_since: Seconds | None = None
+        """Since when it waits for a place; None: it has not waited for one."""
+        self.sent: Seconds = 0.0
+        """When it was dispatched."""
+        self.load_then = 0.0
+        """Requests that its pod had then."""
 
     @property
     def adapter_name(self) -> AdapterName | None:
@@ -96,13 +122,28 @@ class FleetState:
         self.policy = make_policy(settings.picking)
         self.spare_policy = RoundRobin(settings.picking)
         """Takes over for one decision when the configured one fails."""
+        self.now: Seconds = 0.0
+        """Time of the event that is being applied."""
         self.columns = PodColumns()
         self.loads: dict[int, PodLoad] = {}
         """Per row."""
         self.residency = Residency(self.columns, settings.load_times)
         self.prefixes = PrefixIndex(blocks_per_pod=settings.picking.prefix_blocks_per_pod)
         self.flights: dict[RequestId, Flight] = {}
-        self.holds = Holds(settings.admission.max_queued)
+        self.holds = Holds()
+        """Who follows a load."""
+        self.queues = Queues(fairness=settings.admission.fairness, patience=settings.admission.patience)
+        """Who waits for a place."""
+        self.turns = Turns()
+        self.gates = Gates(self.columns, self.residency, self.loads, turns=self.turns, settings=settings)
+        self.gates.configure(settings, on=self.policy.coalesces)
+        self.quarantine = Quarantine()
+        self.probation = Probation(
+            self.columns, self.residency.registry, share=settings.admission.probation_slots_share
+        )
+        self.alerts: dict[str, None] = {}
+        """Alerts that are raised."""
+        self.prices = Prices(loads=Loads(settings.load_times))
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
@@ -123,6 +164,24 @@ class FleetState:
         columns.queue[row] = load.queue_depth()
         columns.load[row] = load.total()
         columns.gpu[row], columns.gpu_source[row] = load.gpu_utilization()
+        self.gates.refresh(row)
+        if self.reads_prices:
+            home = self.residency.home(row)
+            columns.load_price[row] = self.prices.of_load(home, columns.load[row], now=self.now)
+
+    def count_slots(self) -> None:
+        """Pods came, went or changed."""
+        self.prices.slots = sum(load.limits.max_loras for load in self.loads.values())
+
+    @property
+    def reads_prices(self) -> bool:
+        """Whether the policy wants to know what things take."""
+        return "load_price" in self.policy.reads
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait at the picker."""
+        return len(self.holds) + len(self.queues)
 
     def remember_session(self, request: Request, pod: PodName) -> None:
         """Note which pod serves a session."""

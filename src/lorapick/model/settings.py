@@ -3,6 +3,8 @@
 Defaults here are the documented ones. Durations are seconds, sizes bytes, shares in [0, 1].
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
@@ -67,11 +69,25 @@ class LoadTimes(msgspec.Struct, frozen=True, kw_only=True):
     disk: Seconds = 0.7
 
 
+class Fairness(StrEnum):
+    """Whose turn it is among requests of one priority that wait."""
+
+    ROUND_ROBIN = "round_robin"
+    """Flows (fairness id and adapter) take turns."""
+    LEAST_ATTAINED = "least_attained"
+    """Whoever's fairness id has had the fewest tokens."""
+
+
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of the picker's own queue."""
+    """Who waits at the picker, how many, how long, in which order."""
 
     max_queued: int = 1000
     max_wait: Seconds = 30.0
+    slot_budget: bool = True
+    """Never more adapters in use on a pod than it has slots: who would be one more goes elsewhere, or waits."""
+    fairness: Fairness = Fairness.ROUND_ROBIN
+    patience: Seconds = 2.0
+    """Who has waited for so long comes before those of the same priority that have not."""
     probation_slots_share: Ratio = 0.1
 
 
@@ -81,6 +97,8 @@ class PressureSettings(msgspec.Struct, frozen=True, kw_only=True):
     soft: Ratio = 0.85
     hard: Ratio = 0.90
     critical: Ratio = 0.95
+    hysteresis: Ratio = 0.02
+    """A tier is left this far below where it begins."""
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +130,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     loads_per_pod_per_minute: float = 30.0
     pods_loading_share: Ratio = 0.25
+    loads_at_once: int = 1
+    """Of one pod. More are for engines that load all that wait in one go."""
     scrape_core_share: Ratio = 0.1
 
 

@@ -1,8 +1,8 @@
-"""Requests that wait at the picker.
+"""Requests that follow a load and wait for it at the picker.
 
 In: request ids with the pod they wait for and their bound. Out: who may be tried again, in order of arrival.
-Bounded in number and in time; nothing is lost: every held request leaves by a decision at the latest at `until`.
-Not here: the decision itself (see `core.deciding`).
+Bounded in time; nothing is lost: every held request leaves by a decision at the latest at `until`.
+Not here: the decision itself (see `core.deciding`), those who wait for a place (see `core.admission.queues`).
 """
 
 from collections import OrderedDict
@@ -13,11 +13,9 @@ from lorapick.model.units import RequestId, Seconds
 class Holds:
     """Held requests, oldest first, by the row they wait for."""
 
-    __slots__ = ("_by_row", "_next_due", "_until", "limit")
+    __slots__ = ("_by_row", "_next_due", "_until")
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        """Most requests at once. Lowering it sends nobody away that waits already."""
+    def __init__(self) -> None:
         self._until: OrderedDict[RequestId, tuple[Seconds, int]] = OrderedDict()
         self._by_row: dict[int, OrderedDict[RequestId, None]] = {}
         self._next_due: Seconds | None = None
@@ -28,11 +26,6 @@ class Holds:
 
     def __contains__(self, request_id: RequestId) -> bool:
         return request_id in self._until
-
-    @property
-    def full(self) -> bool:
-        """Whether one more would pass the limit."""
-        return len(self._until) >= self.limit
 
     def add(self, request_id: RequestId, row: int, *, until: Seconds) -> None:
         """Hold a request for a pod, at the longest until `until`; one that waits for another pod moves to the end."""

@@ -20,7 +20,8 @@ WRONG_ROLE = CODE[Reason.WRONG_ROLE]
 RANK_TOO_LARGE = CODE[Reason.RANK_TOO_LARGE]
 UNREGISTERED = CODE[Reason.ADAPTER_UNREGISTERED]
 QUEUE_FULL = CODE[Reason.QUEUE_FULL]
-LOADING = int(Tier.LOADING)
+SLOTS_FULL = CODE[Reason.SLOTS_FULL]
+LOADING, IDLE = int(Tier.LOADING), int(Tier.GPU_IDLE)
 
 
 def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
@@ -44,6 +45,8 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
             return UNREGISTERED
         if tier < LOADING and view.pressure[row]:
             return view.pressure[row]
+        if (tier < LOADING or tier == IDLE) and view.slots_left[row] <= 0.0:
+            return SLOTS_FULL
     if view.queue[row] >= view.max_queue[row]:
         return QUEUE_FULL
     return 0
@@ -63,11 +66,11 @@ def passing(query: Query, view: FleetView, *, now: Seconds) -> list[int]:
         ]
     else:
         # A rank that is not known is 0 and fits everywhere.
-        rank, bits, loading = query.rank, TIER_BITS, LOADING
+        rank, bits, loading, idle = query.rank, TIER_BITS, LOADING, IDLE
         rows = [
             row
-            for row, gate, prefill, queue, limit, fresh, code, pressure, most in zip(
-                *common, codes, view.pressure, view.max_rank, strict=False
+            for row, gate, prefill, queue, limit, fresh, code, pressure, most, left in zip(
+                *common, codes, view.pressure, view.max_rank, view.slots_left, strict=False
             )
             if not gate
             and not prefill
@@ -75,6 +78,7 @@ def passing(query: Query, view: FleetView, *, now: Seconds) -> list[int]:
             and fresh >= oldest
             and (tier := code & bits)
             and (tier >= loading or not pressure)
+            and (left > 0.0 or tier == loading or tier > idle)
             and rank <= most
         ]
     if query.base is not None:
@@ -97,6 +101,7 @@ def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.b
     if query.codes is not None:
         tiers = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows] & TIER_BITS
         may &= (tiers != 0) & ((tiers >= LOADING) | (view.pressure == 0))
+        may &= (view.slots_left > 0.0) | (tiers == LOADING) | (tiers > IDLE)
         if query.rank:
             may &= view.max_rank >= query.rank
     return may

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lorapick.core.picking.at_random import AtRandom
 from lorapick.core.picking.chwbl import Chwbl
+from lorapick.core.picking.cost import Cost
 from lorapick.core.picking.gie import GieDefault, GieLora
 from lorapick.core.picking.least_loaded import LeastLoaded
 from lorapick.core.picking.policy import Policy
@@ -16,6 +17,7 @@ from lorapick.model.settings import PickingSettings
 
 POLICIES: dict[str, Callable[[PickingSettings], Policy]] = {
     "weighted": Weighted,
+    "cost": Cost,
     "round-robin": RoundRobin,
     "random": AtRandom,
     "least-loaded": LeastLoaded,

@@ -5,7 +5,7 @@ In: a request, the adapter it resolved to, the columns. Out: a `Query`. Not here
 
 from array import array
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lorapick.core.columns import CODE, NO_BASE, PodColumns
 from lorapick.core.scraped import Scraped
@@ -13,13 +13,13 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.pods import GpuSource, Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
-from lorapick.model.units import AdapterName, BlockId, PodName, Ratio, RequestId
+from lorapick.model.units import AdapterName, BlockId, PodName, Ratio, RequestId, Seconds
 
 
 class FleetView(Protocol):
     """What picking reads: `PodColumns` live, `FrozenView` in explanations. Valid until the next `apply`.
 
-    A frozen view has `load`, `members` and `scraped` only for policies that name them in `Policy.reads`.
+    A frozen view has `load`, `load_price`, `members` and `scraped` only for policies that name them in `Policy.reads`.
     """
 
     rows: int
@@ -32,8 +32,10 @@ class FleetView(Protocol):
     max_queue: "array[float]"
     gpu: "array[float]"
     load: "array[float]"
+    load_price: "array[float]"
     max_rank: "array[float]"
     free_slots: "array[float]"
+    slots_left: "array[float]"
     scraped: list[Scraped]
     gate: "array[int]"
     pressure: "array[int]"
@@ -46,12 +48,31 @@ class FleetView(Protocol):
         ...
 
 
+class Costs(NamedTuple):
+    """Seconds, as the fleet's own answers have taught them (see `core.admission.estimates`)."""
+
+    base: Seconds = 0.0
+    """For a request whose adapter is there, on an idle pod."""
+    each: Seconds = 0.0
+    """More, for each request that is there."""
+    prefill: Seconds = 0.0
+    """For the whole prompt, nothing cached."""
+    from_cpu: Seconds = 0.0
+    """More, when the adapter must come from host memory."""
+    from_disk: Seconds = 0.0
+    remaining: Mapping[int, Seconds] = {}
+    """What is left of loads of this adapter, by row."""
+
+
+NO_COSTS = Costs()
+
+
 class Query:
     """A request as filters and policies see it. Rows are those of the view it was prepared on."""
 
     __slots__ = (
-        "adapter", "base", "codes", "first_block", "ignore_stale", "in_flight", "kv", "mask", "rank", "request_id",
-        "seed", "session_row",
+        "adapter", "base", "codes", "costs", "first_block", "ignore_stale", "in_flight", "kv", "mask", "rank",
+        "request_id", "seed", "session_row",
     )  # fmt: skip
 
     def __init__(self, request_id: RequestId, adapter: AdapterName | None) -> None:
@@ -69,6 +90,8 @@ class Query:
         """Share of the request's prefix blocks believed cached, by row; absent rows have none."""
         self.session_row = -1
         """Row that served this session last; -1: none."""
+        self.costs: Costs = NO_COSTS
+        """What things take on this fleet; only for policies that read `load_price`."""
         self.first_block: BlockId | None = None
         """First prefix block of a request for a base model; None for adapters, and when there is none."""
         self.in_flight = 0

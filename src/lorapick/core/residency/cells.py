@@ -35,6 +35,11 @@ class Cell:
         """While loading: the tier it comes from."""
 
     @property
+    def in_use(self) -> bool:
+        """Whether the engine cannot throw it out, or is bringing it in."""
+        return self.in_flight > 0 or self.active or self.tier is Tier.LOADING
+
+    @property
     def needed(self) -> bool:
         """Whether it says more than that an adapter lies on disk unused."""
         return bool(self.in_flight) or self.active or self.pinned or self.tier is Tier.LOADING
@@ -71,7 +76,7 @@ class EndedLoad(NamedTuple):
 class PodResidency:
     """Cells and shadow of one pod."""
 
-    __slots__ = ("began", "cells", "name", "process_start", "row", "shadow")
+    __slots__ = ("began", "cells", "in_use", "loading", "name", "process_start", "row", "shadow")
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
         self.row = row
@@ -81,6 +86,17 @@ class PodResidency:
         self.cells: dict[AdapterName, Cell] = {}
         self.shadow = Shadow(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
+        self.in_use: dict[AdapterName, None] = {}
+        """Adapters with requests in flight, or on their way into a slot: what the pod's batch has to have room for."""
+        self.loading = 0
+        """Loads under way."""
+
+    def count_use(self, name: AdapterName, cell: Cell) -> None:
+        """Note whether an adapter is in use."""
+        if cell.in_flight or cell.active or cell.tier is Tier.LOADING:
+            self.in_use[name] = None
+        else:
+            self.in_use.pop(name, None)
 
     def cell(self, name: AdapterName) -> Cell:
         """The adapter's cell, made on first use."""

@@ -31,6 +31,15 @@ class Registry:
         """The operator names an adapter."""
         self._declared[name] = None
 
+    @property
+    def any_declared(self) -> bool:
+        """Whether the operator names any adapter."""
+        return bool(self._declared)
+
+    def declared(self, name: AdapterName) -> bool:
+        """Whether the operator names this one."""
+        return name in self._declared
+
     def retire(self, name: AdapterName) -> None:
         """The operator withdraws it."""
         self._declared.pop(name, None)

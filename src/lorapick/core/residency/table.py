@@ -12,7 +12,7 @@ A load the engine does by itself lasts until an answer shows that it ran, or the
 Not here: who should be where (`core.placement`), which names pods accept (`core.residency.registry`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
 from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
@@ -39,6 +39,8 @@ class Residency:
         self._loading: dict[AdapterName, dict[int, Cell]] = {}
         """Loads under way, by adapter and row; no adapter without one."""
         self._next_due = float("inf")
+        self.rows_loading = 0
+        """Pods on which some load is under way."""
         self._to_sweep = False
         """Whether some pod's list of names has changed since names were last forgotten."""
 
@@ -59,10 +61,11 @@ class Residency:
 
     def gone(self, row: int) -> None:
         """Forget a pod."""
-        home = self._pods.pop(row)
+        home = self._pods[row]
         self.registry.gone(row)
         for name in home.cells:
             self._loaded(row, name)
+        del self._pods[row]
 
     def restart(self, row: int, *, now: Seconds) -> None:
         """The pod's process is new: nothing is loaded. Requests in flight stay counted until they end."""
@@ -127,31 +130,35 @@ class Residency:
             self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return load
 
-    def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> None:
-        """One request less; when the last one that waited for a load failed, the adapter is not there."""
+    def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> bool:
+        """One request less; when the last one that waited for a load failed, the adapter is not there: return True."""
         home = self._pods[row]
         cell = home.cells[name]
         cell.in_flight -= 1
+        failed = load_failed and cell.tier is Tier.LOADING and not cell.in_flight
         if cell.tier.on_gpu:
             # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
             self._use(home, name, now=now)
-        elif load_failed and cell.tier is Tier.LOADING and not cell.in_flight:
+        elif failed:
             home.shadow.drop(name, Tier.DISK)
             self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
         if not cell.in_flight:
+            # What the last scrape saw was ours; if somebody else's request is there, the next one will say so.
+            cell.active = False
             self._write(home, name)  # it may be idle now
+        return failed
 
     def expire(self, now: Seconds) -> list[EndedLoad]:
         """End loads whose expected time has passed, and return them."""
         if now < self._next_due:
             return []
         ended = []
-        for row, name, cell in [*self._loads()]:
+        for row, name, cell in [*self.loads()]:
             if cell.expected <= now:
                 ended.append(EndedLoad(row, name, cell.came_from))
                 self._arrive(self._pods[row], name, cell=cell, now=now, source=cell.source)
-        self._next_due = min((cell.expected for _, _, cell in self._loads()), default=float("inf"))
+        self._next_due = min((cell.expected for _, _, cell in self.loads()), default=float("inf"))
         return ended
 
     # -- what pods and commands tell
@@ -257,42 +264,41 @@ class Residency:
                 tier = Tier(self._columns.adapter_row(name)[home.row] & TIER_BITS)
                 yield home.cells[name].belief(home.name, name, tier=tier)
 
+    def homes(self) -> Iterable[PodResidency]:
+        """All pods."""
+        return self._pods.values()
+
     def home(self, row: int) -> PodResidency:
         """Cells and shadow of one pod, for views and invariants."""
         return self._pods[row]
 
-    def check(self) -> None:
-        """Loads under way are those that cells say."""
-        said = {
-            (name, home.row)
-            for home in self._pods.values()
-            for name, cell in home.cells.items()
-            if cell.tier is Tier.LOADING
-        }
-        listed = {(name, row) for row, name, _ in self._loads()}
-        assert said == listed, f"cells say {sorted(said)} load, the list says {sorted(listed)}"
-        assert all(self._loading.values()), "an adapter without loads is listed as loading"
-        due = min((cell.expected for _, _, cell in self._loads()), default=float("inf"))
-        assert self._next_due <= due, f"a load ends at {due}, nobody looks before {self._next_due}"
-        self.registry.check()
-
     # -- inside
 
-    def _loads(self) -> Iterator[tuple[int, AdapterName, Cell]]:
+    def loads(self) -> Iterator[tuple[int, AdapterName, Cell]]:
+        """Loads under way: row, adapter, cell."""
         for name, cells in self._loading.items():
             for row, cell in cells.items():
                 yield row, name, cell
 
     def _loaded(self, row: int, name: AdapterName) -> None:
         cells = self._loading.get(name)
-        if cells is not None and cells.pop(row, None) is not None and not cells:
-            del self._loading[name]
+        if cells is not None and cells.pop(row, None) is not None:
+            self._count_loads(row, -1)
+            if not cells:
+                del self._loading[name]
+
+    def _count_loads(self, row: int, change: int) -> None:
+        home = self._pods.get(row)
+        if home is not None:
+            home.loading += change
+            self.rows_loading += (home.loading == 1 and change > 0) - (home.loading == 0)
 
     def _begin_load(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
         cell.expected = now + self.load_time(cell.tier)
         self._move(home, name, cell=cell, tier=Tier.LOADING, now=now, source=source)
         self._loading.setdefault(name, {})[home.row] = cell
+        self._count_loads(home.row, 1)
         self._next_due = min(self._next_due, cell.expected)
 
     def _arrive(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
@@ -302,13 +308,7 @@ class Residency:
     def _use(self, home: PodResidency, name: AdapterName, *, now: Seconds, must_fit: bool = False) -> None:
         if home.shadow.touch(name):
             return
-        cells = home.cells
-
-        def busy(held: AdapterName) -> bool:
-            other = cells.get(held)
-            return other is not None and (other.in_flight > 0 or other.active or other.tier is Tier.LOADING)
-
-        for adapter, tier in home.shadow.use(name, busy, must_fit=must_fit) or ():
+        for adapter, tier in home.shadow.use(name, home.in_use.__contains__, must_fit=must_fit) or ():
             cell = home.cell(adapter)
             if cell.tier is Tier.LOADING:
                 cell.came_from = tier  # its load is still to come, from further away
@@ -347,13 +347,12 @@ class Residency:
         return ended
 
     def _activity(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:
-        in_flight = report.in_flight_adapters or ()
-        for cell in home.cells.values():
-            cell.active = False
+        in_flight = dict.fromkeys(report.in_flight_adapters or ())
         for name in in_flight:
-            cell = home.cell(name)
-            cell.active = True
-            cell.evidence = now
+            home.cell(name).evidence = now
+        for name, cell in home.cells.items():
+            cell.active = name in in_flight
+            home.count_use(name, cell)
         ended = []
         for name in in_flight if report.running_adapters is None else report.running_adapters:
             cell = home.cell(name)
@@ -388,6 +387,7 @@ class Residency:
         cell = home.cells.get(name)
         code = _DISK
         if cell is not None:
+            home.count_use(name, cell)
             tier = cell.tier
             if tier is _IDLE and (cell.in_flight or cell.active):
                 tier = _SERVING

@@ -11,6 +11,7 @@ from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
     BudgetSettings,
+    Fairness,
     LoadTimes,
     Objective,
     PickingSettings,
@@ -25,6 +26,7 @@ from lorapick.model.units import Ratio
 from lorapick.wire.config.document import At
 from lorapick.wire.config.readers import (
     Reader,
+    boolean,
     choice,
     duration,
     integer,
@@ -98,11 +100,18 @@ def _slots_share(*, slots_share: Ratio) -> Ratio:
     return slots_share
 
 
+def _fairness(at: At) -> Fairness:
+    return Fairness(choice(*(each.value for each in Fairness))(at))
+
+
 admission: Reader[AdmissionSettings] = record(
     AdmissionSettings,
     {
         "max_queued": integer(least=0),
         "max_wait": duration(most=_HOUR),
+        "slot_budget": boolean,
+        "fairness": _fairness,
+        "patience": duration(most=_HOUR),
         "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
     },
     names={"probation": "probation_slots_share"},
@@ -127,6 +136,7 @@ budgets: Reader[BudgetSettings] = record(
     {
         "loads_per_pod_per_minute": number(least=0.0, most=1e6),
         "pods_loading_share": share,
+        "loads_at_once": integer(least=1, most=4096),
         "scrape_core_share": _positive_share,
     },
 )

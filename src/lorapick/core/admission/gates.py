@@ -1,0 +1,87 @@
+"""Which pods may begin a load, and how many adapters more may come into use on each.
+
+In: pressure, loads under way, adapters in use. Out: the columns `pressure` and `slots_left`. Only in front of policies
+that leave admission to us (`Policy.coalesces`); others see pressure and nothing else. Not here: waiting.
+
+One load at a time per pod, and loads on no more than a share of the pods at once [R3.3]: a load stops everything on its
+pod, and when every pod stops at some time, what waits for one moves to the next: a convoy.
+"""
+
+from math import ceil, inf
+
+from lorapick.core.admission.pressure import Pressure
+from lorapick.core.admission.turns import Turns
+from lorapick.core.columns import CODE, PodColumns
+from lorapick.core.podload import PodLoad
+from lorapick.core.residency.table import Residency
+from lorapick.model.reasons import Reason
+from lorapick.model.settings import Settings
+
+_BUDGET = CODE[Reason.LOAD_BUDGET]
+_PRESSURE = {
+    Pressure.NONE: 0,
+    Pressure.SOFT: CODE[Reason.PRESSURE_SOFT],
+    Pressure.HARD: CODE[Reason.PRESSURE_HARD],
+    Pressure.CRITICAL: CODE[Reason.PRESSURE_CRITICAL],
+}
+
+
+class Gates:
+    """Writer of both columns."""
+
+    __slots__ = ("_at_once", "_closed", "_columns", "_loads", "_residency", "_share", "_slots", "_turns", "on")
+
+    def __init__(
+        self, columns: PodColumns, residency: Residency, loads: dict[int, PodLoad], *, turns: Turns, settings: Settings
+    ) -> None:
+        self._columns, self._residency, self._loads, self._turns = columns, residency, loads, turns
+        self.on = False
+        """Whether anything but pressure counts."""
+        self._closed = False
+        """Whether as many pods load as may."""
+        self.configure(settings, on=False)
+
+    def configure(self, settings: Settings, *, on: bool) -> None:
+        """Take over settings."""
+        self.on = on
+        self._share = settings.budgets.pods_loading_share
+        self._at_once = settings.budgets.loads_at_once
+        self._slots = settings.admission.slot_budget
+        for row in self._loads:
+            self._write(row)
+
+    @property
+    def most_loading(self) -> int:
+        """Pods that may load at once; at least one."""
+        return max(1, ceil(self._share * len(self._loads)))
+
+    def refresh(self, row: int) -> None:
+        """Something changed on a pod."""
+        closed = self.on and self._residency.rows_loading >= self.most_loading
+        if closed is not self._closed:
+            self._closed = closed
+            for other in self._loads:
+                self._write(other)
+        else:
+            self._write(row)
+
+    def open(self, row: int) -> None:
+        """Show the slot that is being cleared on a pod to the one whose turn it is; `refresh` hides it again."""
+        self._columns.slots_left[row] = self._left(row)
+
+    def _left(self, row: int) -> float:
+        return self._loads[row].limits.max_loras - len(self._residency.home(row).in_use)
+
+    def _write(self, row: int) -> None:
+        columns, load = self._columns, self._loads[row]
+        code = _PRESSURE[load.pressure_tier]
+        if not self.on:
+            columns.pressure[row], columns.slots_left[row] = code, inf
+            return
+        home = self._residency.home(row)
+        # Where nobody is, a load harms nobody.
+        harms = load.in_flight > 0 and not home.loading
+        if not code and (home.loading >= self._at_once or (self._closed and harms)):
+            code = _BUDGET
+        columns.pressure[row] = code
+        columns.slots_left[row] = inf if not self._slots else 0.0 if self._turns.taken(row) else self._left(row)

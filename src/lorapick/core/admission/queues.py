@@ -1,0 +1,160 @@
+"""Requests that wait because no pod can take them now: bounded, in bands of priority, fair within a band [R3.8].
+
+In: requests with priority, fairness id, adapter, tokens, and how long they may wait. Out: who is to be tried next.
+Between bands strictly the higher one first. Within a band whoever has waited for longer than `patience` comes first,
+the longest waiting before others, so that no adapter is starved; then flows (fairness id and adapter) take turns, or
+those whose fairness id has had the fewest tokens so far (least attained service) come first. A flow's turn serves
+everything that waits in it. Not here: whether a pod can take anybody (see `core.deciding`), requests that follow a load
+(see `core.admission.holds`).
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeAlias
+
+from lorapick.model.settings import Fairness
+from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
+
+FlowKey: TypeAlias = tuple[int, str, AdapterName | None]
+"""Priority, fairness id ("" when nobody gave one), adapter (None: the base model)."""
+
+
+class Waiter(NamedTuple):
+    """One request that waits."""
+
+    request_id: RequestId
+    flow: FlowKey
+    since: Seconds
+    """When it began to wait."""
+    until: Seconds
+    """When somebody must decide for good."""
+    tokens: Tokens
+    """What serving it is reckoned to cost its fairness id."""
+
+
+class Queues:
+    """All of them."""
+
+    __slots__ = ("_attained", "_due", "_flows", "_turn", "_turns", "_waiters", "fairness", "patience")
+
+    def __init__(self, *, fairness: Fairness = Fairness.ROUND_ROBIN, patience: Seconds) -> None:
+        self.fairness = fairness
+        self.patience = patience
+        """Seconds after which a request comes before those of its band that have waited for less."""
+        self._waiters: dict[RequestId, Waiter] = {}
+        self._flows: dict[FlowKey, OrderedDict[RequestId, Waiter]] = {}
+        """Oldest request first; no flow is empty."""
+        self._turn: dict[FlowKey, int] = {}
+        """When each flow had its last turn; lower goes first."""
+        self._turns = 0
+        self._attained: dict[str, float] = {}
+        """Tokens by fairness id, of those that wait; forgotten with their last request."""
+        self._due: list[tuple[Seconds, RequestId]] = []
+        """Heap; requests that have left are skipped."""
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def __contains__(self, request_id: RequestId) -> bool:
+        return request_id in self._waiters
+
+    def add(self, waiter: Waiter) -> None:
+        """Let a request wait, behind all of its flow."""
+        assert waiter.request_id not in self._waiters, f"{waiter.request_id!r} waits already"
+        self._waiters[waiter.request_id] = waiter
+        flow = self._flows.get(waiter.flow)
+        if flow is None:
+            flow = self._flows[waiter.flow] = OrderedDict()
+            self._last(waiter.flow)
+        flow[waiter.request_id] = waiter
+        # Whoever comes back has no claim from the time in which it did not wait.
+        self._attained.setdefault(waiter.flow[1], min(self._attained.values(), default=0.0))
+        heappush(self._due, (waiter.until, waiter.request_id))
+
+    def remove(self, request_id: RequestId) -> Waiter | None:
+        """Let go of a request; None: it did not wait."""
+        waiter = self._waiters.pop(request_id, None)
+        if waiter is None:
+            return None
+        flow = self._flows[waiter.flow]
+        del flow[request_id]
+        if not flow:
+            del self._flows[waiter.flow], self._turn[waiter.flow]
+            if all(key[1] != waiter.flow[1] for key in self._flows):
+                del self._attained[waiter.flow[1]]
+        return waiter
+
+    def served(self, waiter: Waiter) -> None:
+        """A request that waited goes to a pod: count it for its fairness id; its flow's turn has come."""
+        if waiter.flow[1] in self._attained:
+            self._attained[waiter.flow[1]] += waiter.tokens
+        if waiter.flow in self._turn:
+            self._last(waiter.flow)
+
+    def _last(self, flow: FlowKey) -> None:
+        self._turns += 1
+        self._turn[flow] = self._turns
+
+    def order(self, now: Seconds) -> list[FlowKey]:
+        """All flows, whose turn it is first."""
+        oldest = now - self.patience
+        keys = []
+        for flow, waiters in self._flows.items():
+            since = next(iter(waiters.values())).since
+            claim = self._attained[flow[1]] if self.fairness is Fairness.LEAST_ATTAINED else 0.0
+            rank = (0, since, 0) if since <= oldest else (1, claim, self._turn[flow])
+            keys.append((-flow[0], rank, flow))
+        keys.sort(key=lambda each: each[:2])
+        return [flow for _, _, flow in keys]
+
+    def waiting_in(self, flow: FlowKey) -> list[Waiter]:
+        """Who waits in a flow, oldest first."""
+        return [*self._flows.get(flow, {}).values()]
+
+    def wanted(self, name: AdapterName) -> bool:
+        """Whether somebody waits for an adapter."""
+        return any(flow[2] == name for flow in self._flows)
+
+    def oldest(self) -> Waiter | None:
+        """Who has waited longest of all; None: nobody waits."""
+        heads = [next(iter(waiters.values())) for waiters in self._flows.values()]
+        return min(heads, key=lambda each: each.since, default=None)
+
+    def yields_to(self, priority: int) -> Waiter | None:
+        """Who gives up its place to a request of this priority: the last of the lowest band, if that is lower."""
+        lowest = min((flow[0] for flow in self._flows), default=priority)
+        if lowest >= priority:
+            return None
+        band = (waiters for flow, waiters in self._flows.items() if flow[0] == lowest)
+        return max((next(reversed(waiters.values())) for waiters in band), key=lambda each: each.since)
+
+    def due(self, now: Seconds) -> Iterator[RequestId]:
+        """Requests whose time is up, by their bounds; each is named until it has left."""
+        left = []
+        while self._due and self._due[0][0] <= now:
+            until, request_id = heappop(self._due)
+            if self._is(request_id, until):
+                left.append((until, request_id))
+        for entry in left:
+            heappush(self._due, entry)
+        return iter([request_id for _, request_id in left])
+
+    def next_due(self) -> Seconds | None:
+        """When the first bound is reached; None: nobody waits."""
+        while self._due and not self._is(self._due[0][1], self._due[0][0]):
+            heappop(self._due)
+        return self._due[0][0] if self._due else None
+
+    def _is(self, request_id: RequestId, until: Seconds) -> bool:
+        waiter = self._waiters.get(request_id)
+        return waiter is not None and waiter.until == until
+
+    def check(self) -> None:
+        """Flows are what the waiters say; no counter has outlived those whom it counts."""
+        said: dict[FlowKey, list[RequestId]] = {}
+        for waiter in self._waiters.values():
+            said.setdefault(waiter.flow, []).append(waiter.request_id)
+        assert said == {flow: [*waiters] for flow, waiters in self._flows.items()}, "flows and waiters differ"
+        assert self._turn.keys() == self._flows.keys(), "turns of flows that nobody waits in"
+        assert {flow[1] for flow in self._flows} == set(self._attained), "tokens of fairness ids that do not wait"

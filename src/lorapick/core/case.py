@@ -1,0 +1,149 @@
+"""One decision while it is taken: what it reads, and what it becomes as a value.
+
+In: a flight and the fleet's state. Out: a `Case` with its query; picks, journal entries, refusals.
+Not here: deciding (see `core.deciding`), waiting (see `core.waiting`).
+"""
+
+from lorapick.core.columns import CODE, TIER_BITS
+from lorapick.core.draw import draw_for
+from lorapick.core.explain import Decision, Journal
+from lorapick.core.picking.pick import NOBODY, Choice
+from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.query import Costs, Query, prepare
+from lorapick.core.state import FleetState, Flight
+from lorapick.model.effects import Effect, Reject
+from lorapick.model.picks import Pick
+from lorapick.model.reasons import Reason, status_of
+from lorapick.model.requests import Outcome
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
+
+TIERS = tuple(Tier)
+"""By code; a call of the enum costs thirty times as much."""
+PREFILL: Seconds = 1e-4
+"""Seconds per prompt token that is not cached, until that is learnt too: an 8B model on an H100 takes a third of it, a
+70B model three times as much."""
+RETRY_AFTER = 1.0
+"""Seconds that a client should wait before it tries a refused request again."""
+
+
+class Case:
+    """One decision while it is taken."""
+
+    __slots__ = ("cause", "degraded", "draw", "flight", "now", "policy", "query", "state")
+
+    def __init__(self, state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> None:
+        self.state = state
+        self.flight = flight
+        self.now = now
+        self.cause = cause
+        self.draw: Ratio = draw_for(state.seed, flight.request.id)
+        self.policy: Policy = state.policy
+        self.query: Query = _query(state, flight)
+        self.degraded = False
+
+
+def _query(state: FleetState, flight: Flight) -> Query:
+    request = flight.request
+    session_row = -1
+    if request.session is not None:
+        pod = state.sessions.get((request.model, request.session))
+        session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
+    query = prepare(
+        request, flight.adapter, columns=state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
+    )
+    query.seed = state.seed
+    if flight.adapter is not None and state.policy.coalesces:
+        _leave_out(state, query, name=flight.adapter.name)
+    if state.reads_prices:
+        query.costs = _costs(state, flight)
+    if state.policy.counts_in_flight and query.adapter is not None:
+        query.in_flight = state.residency.in_flight(query.adapter)
+    return query
+
+
+def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
+    """Rows that this adapter in particular may not use, or not for a load."""
+    now, columns = state.now, state.columns
+    masked = [(row, CODE[Reason.SLOTS_FULL]) for row in state.turns.closed(name)]
+    masked += [(row, CODE[Reason.CIRCUIT_OPEN]) for row in state.quarantine.rows(name, now=now)]
+    if state.probation.holds(name, now=now) and state.probation.full(state.prices.slots, now=now):
+        codes = columns.adapter_row(name)
+        masked += [(row, CODE[Reason.PROBATION]) for row, _ in columns.live() if codes[row] & TIER_BITS < Tier.LOADING]
+    for row, code in masked:
+        if query.mask is None:
+            query.mask = bytearray(columns.rows)
+        if row < columns.rows and not query.mask[row]:
+            query.mask[row] = code
+
+
+def _costs(state: FleetState, flight: Flight) -> Costs:
+    prices, residency, name = state.prices, state.residency, flight.adapter_name
+    remaining: dict[int, Seconds] = {}
+    if name is not None:
+        for row in residency.loading_rows(name):
+            ends = residency.loading_until(row, name)
+            remaining[row] = max(0.0, ends - state.now) if ends is not None else 0.0
+    return Costs(
+        base=prices.service.base,
+        each=prices.service.each,
+        prefill=PREFILL * flight.request.prompt_tokens if flight.request.prompt_tokens is not None else 0.0,
+        from_cpu=prices.loads.cpu,
+        from_disk=prices.loads.disk,
+        remaining=remaining,
+    )
+
+
+# -- as a value
+
+
+def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, follows: PodName | None = None) -> Pick:
+    """The decision as a value: what people and drivers get."""
+    state, codes, row = case.state, case.query.codes, choice.row
+    targets = state.columns.targets
+    return Pick(
+        request_id=case.flight.request.id,
+        adapter=case.query.adapter,
+        pod=targets[row].pod if row >= 0 else None,
+        score=choice.score if row >= 0 else None,
+        tier=TIERS[codes[row] & TIER_BITS] if codes is not None and row >= 0 else None,
+        fallbacks=tuple([targets[other].pod for other in choice.fallbacks]),
+        reason=reason,
+        follows=follows,
+        policy=case.policy.name,
+        version=state.columns.version,
+        degraded=case.degraded,
+    )
+
+
+def journal(case: Case, made: Pick, *, outcome: str) -> None:
+    """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
+    state, query = case.state, case.query
+    if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
+        return
+    view = state.columns.frozen(query.adapter, reads=case.policy.reads)
+    if query.codes is not None:
+        query.codes = view.codes
+    state.journal.record(Decision(case.now, case.flight.request.model, made, outcome, query, view, case.policy))
+
+
+def reject(case: Case, reason: Reason, *, message: str) -> Effect:
+    """Answer the client ourselves; the request is over."""
+    state, request_id = case.state, case.flight.request.id
+    made = pick_value(case, NOBODY, reason=reason)
+    journal(case, made, outcome="rejected")
+    state.holds.remove(request_id)
+    state.queues.remove(request_id)
+    del state.flights[request_id]
+    state.tally.outcomes[Outcome.REJECTED] += 1
+    status = status_of(reason)
+    retry = RETRY_AFTER if status in (429, 503) else None
+    return Reject(
+        cause=case.cause,
+        request_id=request_id,
+        status=status,
+        reason=reason,
+        message=message,
+        retry_after=retry,
+        pick=made,
+    )
