@@ -132,16 +132,17 @@ def give_turns(state: FleetState, *, now: Seconds, cause: int) -> None:
     if len(state.turns):
         for unwanted in [name for name in state.turns.names() if not state.queues.wanted(name)]:
             end_turn(state, unwanted)
-    oldest = state.queues.oldest()
-    if oldest is None or now - oldest.since < state.queues.patience or len(state.turns) >= state.gates.most_loading:
-        return
-    name = oldest.flow[2]
-    if name is None or state.turns.row_of(name) >= 0:
-        return
-    case = Case(state, state.flights[oldest.request_id], now=now, cause=cause)
+    for waiter in state.queues.impatient(now):
+        name = waiter.flow[2]
+        if name is not None and state.turns.row_of(name) < 0:
+            _give_turn(state, name, case=Case(state, state.flights[waiter.request_id], now=now, cause=cause))
+
+
+def _give_turn(state: FleetState, name: AdapterName, *, case: Case) -> None:
     full = CODE[Reason.SLOTS_FULL]
-    rows = [row for row, _ in state.columns.live() if veto(case.query, state.columns, row=row, now=now) == full]
-    home = state.turns.begin(name, [state.residency.home(row) for row in rows], state.prices.demand, now=now)
+    rows = [row for row, _ in state.columns.live() if veto(case.query, state.columns, row=row, now=case.now) == full]
+    homes = [state.residency.home(row) for row in rows]
+    home = state.turns.begin(name, homes, state.prices.demand, now=case.now)
     if home is not None:
         state.gates.refresh(home.row)
 

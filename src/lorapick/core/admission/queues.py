@@ -116,10 +116,10 @@ class Queues:
         """Whether somebody waits for an adapter."""
         return any(flow[2] == name for flow in self._flows)
 
-    def oldest(self) -> Waiter | None:
-        """Who has waited longest of all; None: nobody waits."""
+    def impatient(self, now: Seconds) -> list[Waiter]:
+        """The first of each flow that has waited for longer than patience allows, who has waited longest first."""
         heads = [next(iter(waiters.values())) for waiters in self._flows.values()]
-        return min(heads, key=lambda each: each.since, default=None)
+        return sorted((head for head in heads if head.since <= now - self.patience), key=lambda each: each.since)
 
     def yields_to(self, priority: int) -> Waiter | None:
         """Who gives up its place to a request of this priority: the last of the lowest band, if that is lower."""
