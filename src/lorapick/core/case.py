@@ -132,8 +132,7 @@ def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     state, request_id = case.state, case.flight.request.id
     made = pick_value(case, NOBODY, reason=reason)
     journal(case, made, outcome="rejected")
-    state.holds.remove(request_id)
-    state.queues.remove(request_id)
+    state.stop_waiting(request_id)
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1
     status = status_of(reason)

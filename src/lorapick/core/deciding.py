@@ -12,7 +12,7 @@ from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import Choice, pick
 from lorapick.core.picking.verdicts import FULL
 from lorapick.core.state import FleetState, Flight
-from lorapick.core.waiting import end_turn, hold_for_load, wait
+from lorapick.core.waiting import hold_for_load, wait
 from lorapick.model.effects import Dispatch, Effect, Note
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
@@ -134,8 +134,7 @@ def _instead(case: Case, choice: Choice, *, row: int) -> Choice:
 def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effect:
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
-    state.holds.remove(request.id)
-    state.queues.remove(request.id)
+    state.stop_waiting(request.id)
     made = pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
     journal(case, made, outcome="dispatched")
     assign(state, flight, row=choice.row, now=case.now)
@@ -143,7 +142,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effe
     targets = columns.targets
     name = flight.adapter_name
     if name is not None and len(state.turns):
-        end_turn(state, name)
+        state.end_turn(name)
     return Dispatch(
         cause=case.cause,
         request_id=request.id,

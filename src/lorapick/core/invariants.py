@@ -18,6 +18,10 @@ def check(state: FleetState) -> None:
     residency_is_sane(state)
     columns_match(state)
     holds_are_bounded(state)
+    slots_are_kept(state)
+    turns_are_wanted(state)
+    state.gates.check()
+    state.queues.check()
     state.prefixes.check()
     check_residency(state.residency)
 
@@ -83,6 +87,24 @@ def columns_match(state: FleetState) -> None:
                 assert tier is (Tier.GPU_SERVING if serving else Tier.GPU_IDLE), f"row {row}, {name}: code {tier.word}"
             else:
                 assert tier is cell.tier, f"row {row}, {name}: code {tier.word}, cell {cell.tier.word}"
+
+
+def slots_are_kept(state: FleetState) -> None:
+    """No pick of ours makes a pod serve more adapters at once than it has slots."""
+    if not state.gates.on or not state.settings.admission.slot_budget:
+        return
+    for row, load in state.loads.items():
+        home = state.residency.home(row)
+        own = sum(cell.in_flight > 0 for cell in home.cells.values())
+        most = load.limits.max_loras
+        assert home.excused or own <= most, f"{home.name}: requests for {own} adapters in flight, it has {most} slots"
+
+
+def turns_are_wanted(state: FleetState) -> None:
+    """Slots are cleared for adapters that somebody waits for, on pods that exist."""
+    for row, name in state.turns.turns():
+        assert row in state.loads, f"row {row}: clears a slot for {name}, and has no pod"
+        assert state.queues.wanted(name), f"row {row}: clears a slot for {name}, for which nobody waits"
 
 
 def holds_are_bounded(state: FleetState) -> None:

@@ -7,7 +7,7 @@ Note of kind `not_yet` that names the event, never dropped in silence.
 
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.pods import pins_here
-from lorapick.core.requests import load_over, release, release_due
+from lorapick.core.requests import admit, load_over, release, release_due
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.effects import Effect, Note
@@ -49,6 +49,7 @@ def on_load_started(state: FleetState, event: LoadStarted, *, now: Seconds) -> l
     if row is not None:
         for name in event.adapters:
             state.tally.loads += state.residency.commanded(row, name, now=now)
+        state.residency.home(row).excuse()
         state.refresh(row)
     return []
 
@@ -153,7 +154,6 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     Raises:
         ValueError: they name a policy that does not exist; the old settings stay in force.
     """
-    del now
     settings = event.settings
     state.policy = make_policy(settings.picking)
     before = {adapter.name: None for adapter in state.settings.adapters}
@@ -170,7 +170,10 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
         effects += _declare(state, adapter, cause=event)
     for name in before:
         effects += _retire(state, name, cause=event)
-    return effects
+    for row in state.loads:
+        state.residency.home(row).excuse()
+        state.refresh(row)
+    return [*effects, *admit(state, now=now, cause=event.id)]
 
 
 def refuse(state: FleetState, event: Event, *, now: Seconds) -> list[Effect]:

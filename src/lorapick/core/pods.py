@@ -67,6 +67,7 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     state.columns.describe(row, pod)
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
+    state.residency.home(row).excuse()
     _pin(state, row, pod=pod)
     state.count_slots()
     state.refresh(row)
@@ -108,6 +109,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     state.quarantine.gone(row)
     state.turns.gone(row)
     del state.loads[row]
+    state.gates.recount()
     state.count_slots()
     return release(state, row, now=now, cause=event.id)
 
@@ -139,6 +141,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if report.gpu_blocks:
         state.prefixes.bound(row, report.gpu_blocks)
     ended = state.residency.reported(row, report, since=since, now=now)
+    state.residency.home(row).excuse()
     for name in state.residency.forget():
         state.adapters.pop(name, None)
     gate(state, row)

@@ -62,6 +62,7 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     _undo(state, flight)
     _take_off(state, flight, now=now, load_failed=True)
     assign(state, flight, row=row, now=now)
+    state.residency.home(row).excuse()
     if refused_row >= 0:
         load = state.loads[refused_row]
         load.circuit_open, load.detail = True, "a request could not connect"
@@ -108,12 +109,11 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     flight = state.flights.pop(event.request_id, None)
     if flight is None:
         return []
-    state.holds.remove(event.request_id)
-    state.queues.remove(event.request_id)
+    state.stop_waiting(event.request_id)
     state.tally.outcomes[event.outcome] += 1
     row = flight.row
     if row < 0:
-        return []
+        return admit(state, now=now, cause=event.id)
     served = event.outcome is Outcome.SERVED and event.status is not None and event.status < 400
     effects: list[Effect] = []
     if served:
@@ -176,6 +176,9 @@ def gate(state: FleetState, row: int) -> None:
         else None
     )
     state.columns.gate[row] = 0 if reason is None else CODE[reason]
+    if reason is not None and state.turns.taken(row):
+        state.turns.gone(row)
+        state.gates.refresh(row)
 
 
 # -- held requests
@@ -189,20 +192,24 @@ def release(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Ef
         if not answer:
             break
         effects += answer
-    return [*effects, *_admit(state, now=now, cause=cause)] if len(state.queues) else effects
+    return [*effects, *admit(state, now=now, cause=cause)]
 
 
-def _admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+def admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Try those who wait for a place: flow after flow, each until one must go on waiting."""
     effects: list[Effect] = []
+    if not len(state.queues):
+        return effects
     tries = MOST_TRIES
     for flow in state.queues.order(now):
         for waiter in state.queues.waiting_in(flow):
-            answer = decide(state, state.flights[waiter.request_id], now=now, cause=cause)
+            flight = state.flights[waiter.request_id]
+            answer = decide(state, flight, now=now, cause=cause)
             if not answer:
                 tries -= 1
                 break
-            state.queues.served(waiter)
+            if flight.row >= 0:
+                state.queues.served(waiter)
             effects += answer
         if not tries:
             break
@@ -215,4 +222,4 @@ def release_due(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     effects: list[Effect] = []
     for request_id in (*state.holds.due(now), *state.queues.due(now)):
         effects += decide(state, state.flights[request_id], now=now, cause=cause)
-    return effects
+    return [*effects, *admit(state, now=now, cause=cause)]

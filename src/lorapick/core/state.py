@@ -183,6 +183,20 @@ class FleetState:
         """Requests that wait at the picker."""
         return len(self.holds) + len(self.queues)
 
+    def stop_waiting(self, request_id: RequestId) -> None:
+        """Let go of a request that waits, for whatever; a slot that was being cleared for it alone no longer is."""
+        self.holds.remove(request_id)
+        waiter = self.queues.remove(request_id)
+        name = waiter.flow[2] if waiter is not None else None
+        if name is not None and self.turns.row_of(name) >= 0 and not self.queues.wanted(name):
+            self.end_turn(name)
+
+    def end_turn(self, name: AdapterName) -> None:
+        """The slot that is being cleared for an adapter is taken, or nobody wants it any more."""
+        row = self.turns.end(name)
+        if row >= 0:
+            self.gates.refresh(row)
+
     def remember_session(self, request: Request, pod: PodName) -> None:
         """Note which pod serves a session."""
         if request.session is None:

@@ -41,6 +41,7 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
         flight.follow_until = _patience(case, row)
     elif state.holds.row_of(request.id) == row:
         return []
+    state.stop_waiting(request.id)
     state.holds.add(request.id, row, until=flight.follow_until)
     made = pick_value(case, NOBODY, reason=Reason.HELD_FOR_LOAD, follows=state.columns.targets[row].pod)
     journal(case, made, outcome="held")
@@ -51,8 +52,13 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
 
 
 def _make_room(case: Case) -> list[Effect] | None:
-    """Nothing, or the refusal of somebody of lower priority whose place this request takes; None: there is no room."""
-    state = case.state
+    """Nothing, or the refusal of somebody of lower priority whose place this request takes; None: there is no room.
+
+    Who waits already keeps the place that it has.
+    """
+    state, request_id = case.state, case.flight.request.id
+    if request_id in state.holds or request_id in state.queues:
+        return []
     if state.waiting < state.settings.admission.max_queued:
         return []
     last = state.queues.yields_to(case.flight.request.priority)
@@ -87,7 +93,7 @@ def wait(case: Case) -> list[Effect]:
     if effects is None:
         return [_shed(case)]
     flight.waits_since = since
-    state.holds.remove(request.id)
+    state.stop_waiting(request.id)
     state.queues.add(
         Waiter(
             request_id=request.id,
@@ -129,9 +135,6 @@ def _patience(case: Case, row: int) -> Seconds:
 
 def give_turns(state: FleetState, *, now: Seconds, cause: int) -> None:
     """Clear a slot for whoever has waited longer than patience allows, when nothing but slots keeps it waiting."""
-    if len(state.turns):
-        for unwanted in [name for name in state.turns.names() if not state.queues.wanted(name)]:
-            end_turn(state, unwanted)
     for waiter in state.queues.impatient(now):
         name = waiter.flow[2]
         if name is not None and state.turns.row_of(name) < 0:
@@ -145,13 +148,6 @@ def _give_turn(state: FleetState, name: AdapterName, *, case: Case) -> None:
     home = state.turns.begin(name, homes, state.prices.demand, now=case.now)
     if home is not None:
         state.gates.refresh(home.row)
-
-
-def end_turn(state: FleetState, name: AdapterName) -> None:
-    """Its slot is taken, or not wanted any more."""
-    row = state.turns.end(name)
-    if row >= 0:
-        state.gates.refresh(row)
 
 
 # -- refusal

@@ -20,6 +20,7 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch, Effect, Hold, Note, Reject
 from lorapick.model.picks import Explanation, PodVerdict
 from lorapick.model.pods import Pod, PodLimits, PodReport, SilentWhy
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
@@ -189,7 +190,8 @@ def tell(effect: Effect) -> str:
                 line += f" else {', '.join(target.pod for target in effect.fallbacks)}"
             return line + (f" as {effect.model}" if effect.model is not None else "")
         case Hold():
-            return f"{effect.request_id} waits for {effect.pick.follows} until {effect.until:g}"
+            what = effect.pick.follows if effect.reason is Reason.HELD_FOR_LOAD else "a place"
+            return f"{effect.request_id} waits for {what} until {effect.until:g}"
         case Reject():
             return f"{effect.request_id} refused: {effect.status} {effect.reason.value}"
         case Note():

@@ -91,10 +91,16 @@ def test_a_hold_is_explained_and_then_its_dispatch():
     assert book.verdict("r3", "a").won
 
 
-def test_a_refusal_is_explained(book):
+def test_a_wait_for_a_place_is_explained_and_then_its_refusal(book):
     for pod in ("a", "b", "c"):
         book.report(pod, waiting=8)
     book.arrive("legal")
+    held = book.explain("r1")
+    assert (held.outcome, held.reason, held.follows) == ("held", Reason.HELD_FOR_SLOT, None)
+    assert [(verdict.reason, verdict.score) for verdict in held.verdicts] == [(Reason.QUEUE_FULL, None)] * 3
+    for pod in ("a", "b", "c"):
+        book.report(pod, waiting=8, every=20.0)
+    book.wait(30.0)
     explanation = book.explain("r1")
     assert (explanation.outcome, explanation.reason) == ("rejected", Reason.QUEUE_FULL)
     assert [(verdict.reason, verdict.score) for verdict in explanation.verdicts] == [(Reason.QUEUE_FULL, None)] * 3

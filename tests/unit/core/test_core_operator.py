@@ -4,7 +4,7 @@ import pytest
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
-from lorapick.model.settings import AdmissionSettings, LoadTimes, PickingSettings, Settings
+from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, PickingSettings, Settings
 from lorapick.model.tiers import Tier
 from lorapick.testing.playbook import Playbook, plain_pod
 
@@ -156,7 +156,7 @@ def test_new_settings_rule_the_next_decision():
             adapters=(Adapter(name="legal"), Adapter(name="new", pin=PinSpec(pods=("b",)))),
             aliases=(Alias(name="law", to=to),),
             picking=PickingSettings(policy="round-robin", fallbacks=0, prefix_blocks_per_pod=1),
-            admission=AdmissionSettings(max_queued=3),
+            admission=AdmissionSettings(patience=9.0, fairness=Fairness.LEAST_ATTAINED),
             load_times=LoadTimes(disk=9.0),
         ),
     )
@@ -165,7 +165,7 @@ def test_new_settings_rule_the_next_decision():
     assert book.arrive("law") == ["r1 -> b (disk) as legal"]
     assert book.arrive("old") == ["r2 refused: 503 no_pod"]
     state = book.fleet.state
-    assert state.holds.limit == 3
+    assert (state.queues.patience, state.queues.fairness) == (9.0, Fairness.LEAST_ATTAINED)
     assert book.arrive("new", blocks=(1, 2)) == ["r3 -> a (disk)"]
     assert state.prefixes.match((1, 2)) == {0: 0.5}
     assert state.residency.loading_until(0, "new") == 9.0
@@ -182,7 +182,7 @@ def test_a_pin_that_left_the_settings_is_cleared():
 def test_settings_with_an_unknown_policy_change_nothing():
     book = Playbook(pods=["a"])
     before = book.fleet.state.settings
-    with pytest.raises(ValueError, match=r"picking.policy: 'magic' is unknown; use one of weighted, round-robin"):
+    with pytest.raises(ValueError, match=r"picking.policy: 'magic' is unknown; use one of weighted, cost, round-robin"):
         book.apply(events.ConfigChanged, settings=Settings(picking=PickingSettings(policy="magic")))
     assert book.fleet.state.settings is before
     assert book.arrive("base") == ["r1 -> a (base)"]

@@ -13,8 +13,9 @@ def test_requests_in_flight_count_without_any_scrape():
     for number in range(1, 5):
         assert book.arrive("base") == [f"r{number} -> a (base)"]
     assert (book.in_flight("a"), book.queue("a")) == (4, 2.0)
-    assert book.arrive("base") == ["r5 refused: 429 queue_full"]
-    assert book.end("r1") == []
+    assert book.arrive("base") == ["r5 waits for a place until 30"]
+    assert book.end("r1") == ["r5 -> a (base)"]
+    assert book.end("r2") == []
     assert (book.in_flight("a"), book.queue("a")) == (3, 1.0)
     assert book.arrive("base") == ["r6 -> a (base)"]
 

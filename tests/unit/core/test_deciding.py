@@ -99,10 +99,11 @@ def test_an_alias_splits_by_weight_and_renames_the_model():
     for index in range(500):
         book.arrive("legal", id=f"id-{index}")
         got.append(book.effects[0].model)
+        book.start(f"id-{index}")
         book.end(f"id-{index}")
     assert {*got} == {"v7", "v8"}
     assert 30 <= got.count("v8") <= 75
-    assert book.arrive("v7") == ["r1 -> a (loading)"]
+    assert book.arrive("v7") == ["r1 -> a (gpu_idle)"]
     assert book.effects[0].model is None
 
 
@@ -119,6 +120,7 @@ def test_what_an_alias_computed_is_keyed_by_the_adapter_that_did():
         # Only pods that computed the prompt under this very adapter have it.
         assert cached == {pod: float(pod in seen.get(model, ())) for pod in ("a", "b")}
         seen.setdefault(model, set()).add(book.effects[0].target.pod)
+        book.start(f"id-{index}")
         book.end(f"id-{index}")
     assert set(seen) == {"v7", "v8"}
 
@@ -159,8 +161,35 @@ def test_an_adapter_that_every_pod_dropped_is_unknown_again():
     assert book.arrive("legal") == ["r3 refused: 503 no_pod"], "the restarted pod has not been asked yet"
 
 
+AT_ONCE = Settings(admission=AdmissionSettings(max_wait=0.0))
+"""Nobody waits for a place: who finds none is refused at once."""
+
+
+def fill_slots(book):
+    for pod in ("a", "b"):
+        book.change(plain_pod(pod, max_loras=1))
+        book.arrive("hot", id=f"hot-{pod}", subset=(pod,))
+        book.start(f"hot-{pod}")
+
+
+def load_everywhere(book):
+    for pod, adapter in {"a": "hot", "b": "warm"}.items():
+        book.arrive(adapter, id=adapter, subset=(pod,))
+
+
+def use_up_probation(book):
+    for pod in ("a", "b"):
+        book.report(pod, registered=("legal", "hot", "stranger"))
+    book.apply(events.AdapterRetired, adapter="legal")
+    book.arrive("stranger", id="stranger")
+    book.start("stranger")
+
+
 REFUSALS = {
     "429 queue_full": lambda book: [book.report(pod, waiting=9) for pod in ("a", "b")],
+    "429 slots_full": fill_slots,
+    "429 load_budget": load_everywhere,
+    "429 probation": use_up_probation,
     "429 pressure_soft": lambda book: [book.report(pod, memory_pressure=0.86) for pod in ("a", "b")],
     "429 pressure_hard": lambda book: [book.report(pod, memory_pressure=0.91) for pod in ("a", "b")],
     "503 pressure_critical": lambda book: [book.report(pod, memory_pressure=0.96) for pod in ("a", "b")],
@@ -170,7 +199,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("told", REFUSALS)
 def test_status_table(told):
-    book = Playbook(pods=["a", "b"], adapters=["legal"])
+    book = Playbook(pods=["a", "b"], adapters=["legal", "hot", "warm"], settings=AT_ONCE)
     REFUSALS[told](book)
     assert book.arrive("legal") == [f"r1 refused: {told}"]
     assert book.effects[0].retry_after == 1.0
@@ -178,7 +207,7 @@ def test_status_table(told):
 
 
 def test_the_reason_nearest_to_being_served_is_given():
-    book = Playbook(pods=["a", "b", "c"], adapters=["legal"])
+    book = Playbook(pods=["a", "b", "c"], adapters=["legal"], settings=AT_ONCE)
     book.silent("a", SilentWhy.REFUSED)
     book.report("b", memory_pressure=0.96)
     book.report("c", waiting=9)
@@ -351,7 +380,8 @@ def test_old_reports_do_not_serve_while_a_fresh_pod_is_only_full():
     book = Playbook(pods=["a", "b"], adapters=["legal"])
     book.wait(6.0)
     book.report("a", waiting=8)
-    assert book.arrive("legal") == ["r1 refused: 429 queue_full"]
+    assert book.arrive("legal") == ["r1 waits for a place until 36"]
+    assert book.report("a") == ["r1 -> a (disk)"]
 
 
 def test_old_reports_serve_when_no_fresh_pod_fits():

@@ -1,6 +1,7 @@
 """Each invariant can fail: break the state behind the fleet's back, and the check says what differs."""
 
 import pytest
+from msgspec.structs import replace
 
 from lorapick.core.columns import SOURCE_SHIFT
 from lorapick.model.tiers import Tier
@@ -9,13 +10,14 @@ from lorapick.testing.playbook import Playbook, plain_pod
 
 @pytest.fixture
 def book():
-    """One pod that serves one adapter and loads another, with a follower that waits."""
+    """One pod that serves one adapter and loads another, with a follower and one more that waits for a place."""
     book = Playbook(pods=[plain_pod("a", max_num_seqs=2, max_queue=1)], adapters=["legal", "code"])
     book.arrive("legal", blocks=(1, 2))
     book.start("r1")
     book.arrive("code")
     book.arrive("code")
     assert book.arrive("code") == ["r4 waits for a until 1.4"]
+    assert book.arrive("base") == ["r5 waits for a place until 30"]
     return book
 
 
@@ -109,8 +111,54 @@ def forget_a_load(state):
     state.residency._loading.clear()
 
 
-def list_an_adapter_that_does_not_load(state):
-    state.residency._loading["legal"] = {}
+def miscount_loads(state):
+    state.residency.home(0).loading = 2
+
+
+def miscount_pods_that_load(state):
+    state.residency.rows_loading = 0
+
+
+def forget_a_use(state):
+    del state.residency.home(0).in_use["legal"]
+
+
+def wait_for_two_things(state):
+    state.holds.add("r5", 0, until=1.0)
+
+
+def wait_and_dispatch(state):
+    state.flights["r5"].row = 0
+    state.loads[0].in_flight += 1
+    state.refresh(0)
+
+
+def wait_behind_nobody(state):
+    state.queues._flows.clear()
+
+
+def count_tokens_of_nobody(state):
+    state.queues._attained["nobody"] = 7.0
+
+
+def leave_the_slots_left(state):
+    state.columns.slots_left[0] = 4.0
+
+
+def leave_a_closed_budget(state):
+    state.gates._closed = False
+
+
+def take_slots_away(state):
+    state.loads[0].limits = replace(state.loads[0].limits, max_loras=1)
+
+
+def clear_a_slot_for_nobody(state):
+    state.turns._turns[0] = ("legal", "code")
+
+
+def clear_a_slot_nowhere(state):
+    state.turns._turns[7] = ("legal", "code")
 
 
 def oversleep(state):
@@ -126,7 +174,7 @@ def miscount_pods_asked(state):
 
 
 BREAKS = {
-    lose_an_outcome: "5 arrivals, but 0 ended and 4 in flight",
+    lose_an_outcome: "6 arrivals, but 0 ended and 5 in flight",
     miscount_tiers: "3 dispatched, but 4 by tier",
     miscount_a_pod: "row 0: counts 4 in flight, flights say 3",
     miscount_a_cell: "row 0, legal: counts 2, flights say 1",
@@ -147,7 +195,18 @@ BREAKS = {
     forget_a_block: "prefix index: holders differ from the pods' own lists",
     pass_a_bound: "row 0: 2 blocks",
     forget_a_load: r"cells say \[\('code', 0\)\] load, the list says \[\]",
-    list_an_adapter_that_does_not_load: "an adapter without loads is listed as loading",
+    miscount_loads: "a: counts 2 loads, cells say 1",
+    miscount_pods_that_load: "counts 0 pods that load, cells say 1|0 pods load, of 1 that may",
+    forget_a_use: r"a: \['code'\] are in use, cells say|row 0: pressure and slots left",
+    wait_for_two_things: "r5: waits for a place and for a load at once",
+    wait_and_dispatch: "r5: waits and is dispatched at once",
+    wait_behind_nobody: "flows and waiters differ",
+    count_tokens_of_nobody: "tokens of fairness ids that do not wait",
+    leave_the_slots_left: "row 0: pressure and slots left are",
+    leave_a_closed_budget: "1 pods load, of 1 that may",
+    take_slots_away: "a: requests for 2 adapters in flight, it has 1 slots",
+    clear_a_slot_for_nobody: "row 0: clears a slot for legal, for which nobody waits",
+    clear_a_slot_nowhere: "row 7: clears a slot for legal, and has no pod",
     oversleep: "a load ends at 0.7, nobody looks before 99.0",
     miscount_names: "registry: counts differ from the pods' own lists",
     miscount_pods_asked: "2 pods counted as unasked",

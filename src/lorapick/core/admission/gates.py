@@ -47,6 +47,11 @@ class Gates:
         self._share = settings.budgets.pods_loading_share
         self._at_once = settings.budgets.loads_at_once
         self._slots = settings.admission.slot_budget
+        self.recount()
+
+    def recount(self) -> None:
+        """Pods went, or settings changed: what holds for one pod may have changed for all."""
+        self._closed = self.on and self._residency.rows_loading >= self.most_loading
         for row in self._loads:
             self._write(row)
 
@@ -57,11 +62,8 @@ class Gates:
 
     def refresh(self, row: int) -> None:
         """Something changed on a pod."""
-        closed = self.on and self._residency.rows_loading >= self.most_loading
-        if closed is not self._closed:
-            self._closed = closed
-            for other in self._loads:
-                self._write(other)
+        if self._closed is not (self.on and self._residency.rows_loading >= self.most_loading):
+            self.recount()
         else:
             self._write(row)
 
@@ -73,15 +75,24 @@ class Gates:
         return self._loads[row].limits.max_loras - len(self._residency.home(row).in_use)
 
     def _write(self, row: int) -> None:
-        columns, load = self._columns, self._loads[row]
+        self._columns.pressure[row], self._columns.slots_left[row] = self._of(row)
+
+    def check(self) -> None:
+        """Both columns are what they would be if they were written now."""
+        closed = self.on and self._residency.rows_loading >= self.most_loading
+        assert self._closed is closed, f"{self._residency.rows_loading} pods load, of {self.most_loading} that may"
+        for row in self._loads:
+            found = self._columns.pressure[row], self._columns.slots_left[row]
+            assert found == self._of(row), f"row {row}: pressure and slots left are {found}, not {self._of(row)}"
+
+    def _of(self, row: int) -> tuple[int, float]:
+        load = self._loads[row]
         code = _PRESSURE[load.pressure_tier]
         if not self.on:
-            columns.pressure[row], columns.slots_left[row] = code, inf
-            return
+            return code, inf
         home = self._residency.home(row)
         # Where nobody is, a load harms nobody.
         harms = load.in_flight > 0 and not home.loading
         if not code and (home.loading >= self._at_once or (self._closed and harms)):
             code = _BUDGET
-        columns.pressure[row] = code
-        columns.slots_left[row] = inf if not self._slots else 0.0 if self._turns.taken(row) else self._left(row)
+        return code, inf if not self._slots else 0.0 if self._turns.taken(row) else self._left(row)

@@ -117,9 +117,10 @@ class Queues:
         return any(flow[2] == name for flow in self._flows)
 
     def impatient(self, now: Seconds) -> list[Waiter]:
-        """The first of each flow that has waited for longer than patience allows, who has waited longest first."""
+        """First of each flow, where it has waited for longer than patience allows: by band, then the oldest first."""
         heads = [next(iter(waiters.values())) for waiters in self._flows.values()]
-        return sorted((head for head in heads if head.since <= now - self.patience), key=lambda each: each.since)
+        late = [head for head in heads if head.since <= now - self.patience]
+        return sorted(late, key=lambda each: (-each.flow[0], each.since))
 
     def yields_to(self, priority: int) -> Waiter | None:
         """Who gives up its place to a request of this priority: the last of the lowest band, if that is lower."""

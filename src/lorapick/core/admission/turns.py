@@ -30,10 +30,6 @@ class Turns:
     def __len__(self) -> int:
         return len(self._turns)
 
-    def names(self) -> list[AdapterName]:
-        """Adapters whose turn it is."""
-        return [*self._row_of]
-
     def row_of(self, name: AdapterName) -> int:
         """Where a slot is being cleared for an adapter; -1: nowhere."""
         return self._row_of.get(name, -1)
@@ -41,6 +37,10 @@ class Turns:
     def closed(self, name: AdapterName) -> list[int]:
         """Rows on which an adapter makes room for another."""
         return [row for row, (_, victim) in self._turns.items() if victim == name]
+
+    def turns(self) -> list[tuple[int, AdapterName]]:
+        """Rows on which a slot is being cleared, with the adapter that it is for."""
+        return [(row, name) for row, (name, _) in self._turns.items()]
 
     def taken(self, row: int) -> bool:
         """Whether a slot is being cleared there."""

@@ -129,6 +129,7 @@ _MILDEST: Sequence[Reason] = (
     Reason.QUEUE_FULL,
     Reason.SLOTS_FULL,
     Reason.LOAD_BUDGET,
+    Reason.PROBATION,
     Reason.PRESSURE_SOFT,
     Reason.PRESSURE_HARD,
     Reason.PRESSURE_CRITICAL,

@@ -76,7 +76,7 @@ class EndedLoad(NamedTuple):
 class PodResidency:
     """Cells and shadow of one pod."""
 
-    __slots__ = ("began", "cells", "in_use", "loading", "name", "process_start", "row", "shadow")
+    __slots__ = ("began", "cells", "excused", "in_use", "loading", "name", "process_start", "row", "shadow")
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
         self.row = row
@@ -90,6 +90,9 @@ class PodResidency:
         """Adapters with requests in flight, or on their way into a slot: what the pod's batch has to have room for."""
         self.loading = 0
         """Loads under way."""
+        self.excused = False
+        """Whether more adapters are in use than there are slots through no pick of ours: a fallback, a command, a
+        request of somebody else's, slots that were taken away."""
 
     def count_use(self, name: AdapterName, cell: Cell) -> None:
         """Note whether an adapter is in use."""
@@ -97,6 +100,12 @@ class PodResidency:
             self.in_use[name] = None
         else:
             self.in_use.pop(name, None)
+            if self.excused:
+                self.excuse()
+
+    def excuse(self) -> None:
+        """Something came into use that was not picked, or the number of slots changed."""
+        self.excused = len(self.in_use) > self.shadow.gpu_slots
 
     def cell(self, name: AdapterName) -> Cell:
         """The adapter's cell, made on first use."""

@@ -7,7 +7,7 @@ from lorapick.core.admission.holds import Holds
 
 
 def test_order_of_arrival_by_pod():
-    holds = Holds(10)
+    holds = Holds()
     for request_id, row in [("a", 0), ("b", 1), ("c", 0)]:
         holds.add(request_id, row, until=1.0)
     assert holds.waiting_for(0) == ["a", "c"]
@@ -21,7 +21,7 @@ def test_order_of_arrival_by_pod():
 
 
 def test_a_request_moves_to_another_pod():
-    holds = Holds(10)
+    holds = Holds()
     holds.add("a", 0, until=1.0)
     holds.add("a", 1, until=2.0)
     assert (holds.row_of("a"), holds.row_of("b")) == (1, -1)
@@ -30,7 +30,7 @@ def test_a_request_moves_to_another_pod():
 
 
 def test_due_ones_are_named_oldest_first():
-    holds = Holds(10)
+    holds = Holds()
     for request_id, until in [("a", 3.0), ("b", 1.0), ("c", 2.0)]:
         holds.add(request_id, 0, until=until)
     assert holds.due(0.5) == []
@@ -38,17 +38,9 @@ def test_due_ones_are_named_oldest_first():
     assert holds.due(9.0) == ["a", "b", "c"]
 
 
-def test_full_is_full():
-    holds = Holds(1)
-    assert not holds.full
-    holds.add("a", 0, until=1.0)
-    assert holds.full
-    assert Holds(0).full
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 9) | st.none()), max_size=30))
 def test_the_next_bound_is_that_of_a_search(steps):
-    holds, model = Holds(99), {}
+    holds, model = Holds(), {}
     for request, row, until in steps:
         if until is None:
             holds.remove(f"r{request}")

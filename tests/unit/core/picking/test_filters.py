@@ -10,6 +10,7 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.pods import Role, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
+from lorapick.model.settings import AdmissionSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
 
@@ -61,6 +62,16 @@ def refuse_queue_full(book):
     book.report("pod", waiting=8)
 
 
+def refuse_load_budget(book):
+    book.arrive("other", id="loads", subset=("pod",))
+
+
+def refuse_slots_full(book):
+    book.change(plain_pod("pod", max_loras=1))
+    book.arrive("other", id="serves", subset=("pod",))
+    book.start("serves")
+
+
 CASES = {
     Reason.DRAINING: refuse_draining,
     Reason.CIRCUIT_OPEN: refuse_circuit_open,
@@ -72,6 +83,8 @@ CASES = {
     Reason.ADAPTER_UNREGISTERED: refuse_adapter_unregistered,
     Reason.PRESSURE_SOFT: refuse_pressure_soft,
     Reason.PRESSURE_HARD: refuse_pressure_hard,
+    Reason.LOAD_BUDGET: refuse_load_budget,
+    Reason.SLOTS_FULL: refuse_slots_full,
     Reason.QUEUE_FULL: refuse_queue_full,
 }
 
@@ -79,7 +92,7 @@ CASES = {
 @pytest.fixture
 def book():
     """Two pods; the second keeps the fleet able to serve."""
-    return Playbook(pods=["pod", "spare"], adapters=[Adapter(name="legal", rank=16, base_model="base")])
+    return Playbook(pods=["pod", "spare"], adapters=[Adapter(name="legal", rank=16, base_model="base"), "other"])
 
 
 @pytest.mark.parametrize("reason", CASES)
@@ -178,7 +191,8 @@ def test_an_adapter_of_unknown_rank_fits_everywhere():
 
 @pytest.mark.parametrize("pressure", [0.85, 0.90])
 def test_pressure_keeps_loads_away_but_not_requests_for_what_is_there(pressure):
-    book = Playbook(pods=["pod"], adapters=["legal", "code"])
+    settings = Settings(admission=AdmissionSettings(max_wait=0.0))
+    book = Playbook(pods=["pod"], adapters=["legal", "code"], settings=settings)
     book.arrive("legal")
     book.report("pod", memory_pressure=pressure)
     assert book.arrive("legal") == ["r2 -> pod (loading)"]

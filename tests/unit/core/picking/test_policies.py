@@ -12,5 +12,5 @@ def test_each_policy_is_made_by_its_name(name):
 
 
 def test_an_unknown_policy_lists_those_that_exist():
-    with pytest.raises(ValueError, match=r"'best' is unknown; use one of weighted, round-robin"):
+    with pytest.raises(ValueError, match=r"'best' is unknown; use one of weighted, cost, round-robin"):
         make_policy(PickingSettings(policy="best"))

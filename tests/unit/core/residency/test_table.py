@@ -5,11 +5,13 @@ import pytest
 from lorapick.model import events
 from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import LoadedAdapter
-from lorapick.model.settings import LoadTimes, Settings
+from lorapick.model.settings import LoadTimes, PickingSettings, Settings
 from lorapick.model.tiers import Source
 from lorapick.testing.playbook import Playbook, plain_pod
 
 ADAPTERS = ("a", "b", "c", "d")
+THRASHING = PickingSettings(policy="round-robin")
+"""A policy that sends more adapters to a pod than it has slots, and loads several at once."""
 
 
 def one_pod(slots=2, host=3, **settings):
@@ -68,7 +70,7 @@ def test_the_end_of_a_request_is_a_use():
 
 
 def test_adapters_in_flight_keep_their_slots_and_the_next_one_waits():
-    book = one_pod()
+    book = one_pod(picking=THRASHING)
     for adapter in ("a", "b", "c"):
         book.arrive(adapter, id=adapter)
         book.start(adapter) if adapter != "c" else None
@@ -78,7 +80,7 @@ def test_adapters_in_flight_keep_their_slots_and_the_next_one_waits():
 
 
 def test_a_load_takes_as_long_as_its_tier_says():
-    book = one_pod(slots=1, load_times=LoadTimes(cpu=0.1, disk=0.7))
+    book = one_pod(slots=1, load_times=LoadTimes(cpu=0.1, disk=0.7), picking=THRASHING)
     book.use("a", "pod")
     book.use("b", "pod")
     book.arrive("a")
@@ -89,7 +91,7 @@ def test_a_load_takes_as_long_as_its_tier_says():
 
 
 def test_an_adapter_that_waits_for_a_slot_may_lose_its_host_copy():
-    book = one_pod(slots=1, host=1)
+    book = one_pod(slots=1, host=1, picking=THRASHING)
     book.use("b", "pod")
     book.arrive("a", id="a")
     book.start("a")
@@ -279,7 +281,7 @@ def test_loading_rows_are_in_row_order():
 
 
 def test_own_requests_in_flight_are_counted_over_all_pods():
-    book = Playbook(pods=["a", "b"], adapters=["legal", "other"])
+    book = Playbook(pods=["a", "b"], adapters=["legal", "other"], settings=Settings(picking=THRASHING))
     for pod in ("a", "a", "b"):
         book.arrive("legal", subset=(pod,))
     book.arrive("other", subset=("a",))
