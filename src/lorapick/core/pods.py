@@ -174,7 +174,7 @@ def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
 
 def _pressure(state: FleetState, row: int, *, report: PodReport) -> None:
     load = state.loads[row]
-    load.pressure_tier = tier_of(load.pressure(report), load.pressure_tier, state.settings.pressure)
+    load.pressure_tier = tier_of(load.pressure(report), load.pressure_tier, bounds=state.settings.pressure)
 
 
 def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effect]:

@@ -135,7 +135,7 @@ class FleetState:
         self.queues = Queues(fairness=settings.admission.fairness, patience=settings.admission.patience)
         """Who waits for a place."""
         self.turns = Turns()
-        self.gates = Gates(self.columns, self.residency, self.loads, turns=self.turns, settings=settings)
+        self.gates = Gates(self.columns, self.residency, loads=self.loads, turns=self.turns, settings=settings)
         self.gates.configure(settings, on=self.policy.coalesces)
         self.quarantine = Quarantine()
         self.probation = Probation(

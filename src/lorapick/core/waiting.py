@@ -145,7 +145,7 @@ def _give_turn(state: FleetState, name: AdapterName, *, case: Case) -> None:
     full = CODE[Reason.SLOTS_FULL]
     rows = [row for row, _ in state.columns.live() if veto(case.query, state.columns, row=row, now=case.now) == full]
     homes = [state.residency.home(row) for row in rows]
-    home = state.turns.begin(name, homes, state.prices.demand, now=case.now)
+    home = state.turns.begin(name, homes, demand=state.prices.demand, now=case.now)
     if home is not None:
         state.gates.refresh(home.row)
 

@@ -20,7 +20,7 @@ def run(*arguments: str) -> Result:
 def test_unknown_policy_lists_the_known() -> None:
     result = run("--policy", "weighted", "--policy", "wieghted")
     assert result.exit_code == 2
-    assert "--policy 'wieghted' is unknown; use one of weighted, round-robin" in result.stderr
+    assert "--policy 'wieghted' is unknown; use one of weighted, cost, round-robin" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from lorapick.core.fleet import Fleet
 from lorapick.model import events
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.settings import PickingSettings, Settings
+from lorapick.model.settings import AdmissionSettings, PickingSettings, Settings
 from lorapick.sim.replay import PROGRESS_EVERY, replay
 from lorapick.testing.playbook import Playbook, plain_pod
 from lorapick.wire.eventlog import Decided, Failed, LineEncoder, LogReader, header_of
@@ -17,7 +17,7 @@ SEED = 3
 def busy(policy="weighted"):
     """Some hundred events: loads that others follow, holds, refusals, time passing."""
     small = [plain_pod(name, max_num_seqs=1, max_queue=1, max_loras=1) for name in ("a", "b")]
-    settings = Settings(picking=PickingSettings(policy=policy))
+    settings = Settings(picking=PickingSettings(policy=policy), admission=AdmissionSettings(max_wait=0.3))
     book = Playbook(pods=small, adapters=["legal", "code", "tax"], settings=settings, seed=SEED)
     for number in range(120):
         book.now += 0.02
@@ -42,7 +42,7 @@ def replayed(lines):
     return replay(LogReader(lines))
 
 
-@pytest.mark.parametrize("policy", ["weighted", "round-robin", "power-of-two"])
+@pytest.mark.parametrize("policy", ["weighted", "cost", "round-robin", "power-of-two"])
 def test_the_same_events_lead_to_the_same_decisions(policy):
     book = busy(policy)
     found = replayed(lines_of(book))
@@ -50,7 +50,7 @@ def test_the_same_events_lead_to_the_same_decisions(policy):
     assert found.events == len(book.events)
     kinds = [kind for kind in ("dispatch", "hold", "reject") if kind in found.answers]
     assert found.answers["dispatch"] > 50 and found.answers["reject"] > 20, found.answers
-    assert ("hold" in kinds) == (policy == "weighted")
+    assert ("hold" in kinds) == (policy in ("weighted", "cost"))
     assert found.seconds == pytest.approx(book.events[-1].t)
     assert (found.failures, found.cut_at) == (0, None)
     assert replayed(lines_of(book)) == found

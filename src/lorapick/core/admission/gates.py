@@ -32,7 +32,7 @@ class Gates:
     __slots__ = ("_at_once", "_closed", "_columns", "_loads", "_residency", "_share", "_slots", "_turns", "on")
 
     def __init__(
-        self, columns: PodColumns, residency: Residency, loads: dict[int, PodLoad], *, turns: Turns, settings: Settings
+        self, columns: PodColumns, residency: Residency, *, loads: dict[int, PodLoad], turns: Turns, settings: Settings
     ) -> None:
         self._columns, self._residency, self._loads, self._turns = columns, residency, loads, turns
         self.on = False

@@ -22,7 +22,7 @@ class Pressure(IntEnum):
     """Nobody may come."""
 
 
-def tier_of(pressure: Ratio, before: Pressure, bounds: PressureSettings) -> Pressure:
+def tier_of(pressure: Ratio, before: Pressure, *, bounds: PressureSettings) -> Pressure:
     """The tier now. A tier is left only `hysteresis` below where it begins, so that a pod at an edge does not flap."""
     edges = (0.0, bounds.soft, bounds.hard, bounds.critical)
     reached = max(tier for tier in Pressure if pressure >= edges[tier])

@@ -47,7 +47,7 @@ class Turns:
         return row in self._turns
 
     def begin(
-        self, name: AdapterName, homes: Iterable[PodResidency], demand: Demand, *, now: Seconds
+        self, name: AdapterName, homes: Iterable[PodResidency], *, demand: Demand, now: Seconds
     ) -> PodResidency | None:
         """Clear a slot for an adapter on the cheapest of `homes`; None: on none of them somebody can make room."""
         best: tuple[float, PodResidency, AdapterName] | None = None

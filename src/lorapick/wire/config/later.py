@@ -25,11 +25,8 @@ LATER: dict[str, str] = {
     "schedules": "nothing is loaded at set times",
     "triggers": "no event loads anything; POST /v1/events is answered with 501",
     "retention": "nobody but the engine, by its own LRU, says who stays",
-    "admission.probation": "adapters that nobody declared are served like all others",
     "slo": "no decision looks at it",
-    "objectives": "priorities are read from requests, and nothing sheds or orders by them",
-    "budgets.loads_per_pod_per_minute": "loads are not limited",
-    "budgets.pods_loading_share": "loads are not limited",
+    "budgets.loads_per_pod_per_minute": "loads are limited to budgets.loads_at_once, not per minute",
 }
 """Path of each key (`[]`: every item of a list), and what does not happen although it is set."""
 HEADING = "parsed, not yet acted on"

@@ -92,7 +92,9 @@ def _check_pressure(at: At, pressure: PressureSettings) -> None:
 
 
 pressure: Reader[PressureSettings] = record(
-    PressureSettings, {"soft": share, "hard": share, "critical": share}, check=_check_pressure
+    PressureSettings,
+    {"soft": share, "hard": share, "critical": share, "hysteresis": share},
+    check=_check_pressure,
 )
 
 
