@@ -75,7 +75,9 @@ class RetentionMachine(RuleBasedStateMachine):
         if found is None:
             assert self.policy == "cost"
             assert not self.facts[incoming].pinned
-            assert all(self.worth(incoming) < self.worth(each) * (1 + 1e-9) for each in candidates)
+            assert all(self.worth(incoming) < self.worth(each) * (1 + 1e-9) + 1e-15 for each in candidates)
+        elif self.policy == "cost" and not self.facts[incoming].pinned:
+            assert self.worth(incoming) >= self.worth(found) * (1 - 1e-9) - 1e-15
 
     @rule()
     def compare(self):
