@@ -4,9 +4,10 @@ In: the adapter of each request. Out: a rate per adapter, for those in memory an
 rate is worth (see `core.retention.cost_aware`).
 
 Time is cut into spans, 60 to a window. An adapter's rate is the geometric mean over past spans of (1 + its requests in
-the span), minus 1, where a span counts less the older it is (1/e after half a window). Steady traffic has its true rate
-this way, nearly. A batch of 200 requests in one span of ten seconds has log(201) = 5.3 to spread over all spans, where
-50 requests a minute apart from each other have log(2) = 0.7 each: it counts like eight of them.
+the span), minus 1, where a span counts less the older it is (1/e after half a window). Even traffic has its true rate
+this way; Poisson traffic nearly so at several requests per span, three quarters of it at one. A batch of 200 requests
+in one span has log(201) = 5.3 to spread over all spans, where a request alone in its span has log(2) = 0.7: the batch
+counts like eight of those.
 
 The logarithms are summed in a count-min sketch (Cormode and Muthukrishnan 2005) with conservative updates: four cells
 per adapter, the lowest counts. It never says too little; it says too much for an adapter that shares each of its four
