@@ -90,7 +90,7 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
 def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
     """The pod ran the request, so its adapter was on the GPU."""
     name = flight.adapter_name
-    load = state.residency.started(flight.row, name, now=now) if name is not None else None
+    load = state.residency.ran(flight.row, name, now=now) if name is not None else None
     return load_over(state, load, now=now, cause=cause) if load is not None else []
 
 

@@ -106,15 +106,15 @@ def pass_a_bound(state):
 
 
 def forget_a_load(state):
-    state.residency._loading.clear()
+    state.residency._loads._cells.clear()
 
 
 def list_an_adapter_that_does_not_load(state):
-    state.residency._loading["legal"] = {}
+    state.residency._loads._cells["legal"] = {}
 
 
 def oversleep(state):
-    state.residency._next_due = 99.0
+    state.residency._loads.next_due = 99.0
 
 
 def miscount_names(state):
