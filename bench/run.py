@@ -1,6 +1,6 @@
 """All benchmarks, one after the other; results go to docs/benchmarks.md with machine and date.
 
-    python -m bench.run [--only pick,gateway,scrape,sim] [--rounds 5]
+    python -m bench.run [--only pick,gateway,scrape,sim,eventlog] [--rounds 5]
 
 Run it on a machine that does nothing else. Each benchmark prints JSON; the page shows the figures beside their aims.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
-BENCHMARKS = {"pick": ["--json"], "gateway": [], "scrape": [], "sim": ["--json"]}
+BENCHMARKS = {"pick": ["--json"], "gateway": [], "scrape": [], "sim": ["--json"], "eventlog": []}
 AIMS: dict[str, list[tuple[str, str, str]]] = {
     "pick": [
         ("pick_8", "microseconds of one pick among 8 pods", "≤ 15"),
@@ -44,6 +44,11 @@ AIMS: dict[str, list[tuple[str, str, str]]] = {
         ("peak_mb", "peak memory, MB", "-"),
         ("peak_mb_4_times_as_long", "the same for a trace four times as long", "the same"),
         ("war_story_s", "CPU seconds of the war story, 09:00 to 16:00", "≤ 120"),
+    ],
+    "eventlog": [
+        ("record_us", "microseconds per event, the file included", "-"),
+        ("share_of_core", "of the time that the core takes for the same events", "-"),
+        ("bytes_per_request", "bytes per request, its share of scrapes included", "-"),
     ],
 }
 

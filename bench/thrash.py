@@ -4,8 +4,8 @@
 
 Three arms with the same pods (the engine's own LRU) and the same arrivals: `plain`, the article's weights, with
 followers of loads and nothing else, refusing what no pod takes; `weights`, the same behind admission; `cost`, the
-policy, behind admission. Each for pods that drain and for pods that swap inline. `after` is the war story after the A/B test (60
-adapters, 32 slots) at several rates. A run that did not serve every arrival does not count, and is marked.
+policy, behind admission. Each for pods that drain and for pods that swap inline. `after` is the war story after the
+A/B test (60 adapters, 32 slots) at several rates. A run that did not serve every arrival does not count, and is marked.
 """
 
 import argparse

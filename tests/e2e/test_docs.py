@@ -21,6 +21,7 @@ ELSEWHERE = {
     "lorapick up": ("tests/e2e/test_envoy_up.py", ['"lorapick.cli.main"', '"up"']),
     "lorapick demo": ("tests/e2e/test_demo_command.py", ['"lorapick.cli.main"', '"demo"']),
     "lorapick pod": ("tests/e2e/test_pod_server.py", ['"lorapick.cli.main"', '"pod"']),
+    "lorapick serve": ("src/lorapick/live/stack_options.py", ['"serve"', '"--event-log"']),
     "lorapick explain req-1": ("tests/unit/cli/test_explain.py", ['lines("req-1"']),
     "make": (".ci/run", ["make test"]),
 }
@@ -53,7 +54,7 @@ EXAMPLES = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack():
-    async with Stack(pods=2, adapters=40) as running:
+    async with Stack(pods=2, adapters=40, event_log=True) as running:
         yield running
 
 
@@ -63,6 +64,7 @@ def localised(command: str, stack: Stack) -> str:
     for port, url in ports.items():
         command = command.replace(f"127.0.0.1:{port}", url.removeprefix("http://"))
     command = command.replace("localhost:8001", stack.pods[0].address)
+    command = command.replace("run/lorapick-0.events.jsonl", str(stack.pickers[0].event_log))
     command = command.replace("lorapick explain", f"lorapick explain --admin {stack.admin}", 1)
     return re.sub(r"^(\.venv/bin/)?lorapick ", f"{ROOT}/.venv/bin/lorapick ", command)
 

@@ -58,6 +58,7 @@ def up(
     rate: Annotated[float, typer.Option(help="Requests per second of that sample.")] = 4.0,
     seed: Annotated[int, typer.Option(help="Seed of traffic and tie-breaks.")] = 0,
     run_dir: Annotated[Path, typer.Option(help="Directory for sockets, logs and generated files.")] = Path("run"),
+    event_log: Annotated[bool, typer.Option(help="Keep each picker's events in the run directory.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Say all of it as JSON lines.")] = False,
 ) -> None:
     """Start Envoy, the picker, emulated pods and a sample of traffic; end all of it with Ctrl-C."""

@@ -105,6 +105,7 @@ def _common(flags: Mapping[str, Any], server: ServerSettings) -> dict[str, Any]:
         "observe": server.observe,
         "max_body": server.max_body,
         "pickers": flags["pickers"],
+        "event_log": flags["event_log"],
         "concurrency": flags["concurrency"],
         "run_dir": flags["run_dir"],
         "endpoint": _with_port(server.endpoint, flags["port"]),

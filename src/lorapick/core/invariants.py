@@ -93,10 +93,10 @@ def slots_are_kept(state: FleetState) -> None:
     """No pick of ours makes a pod serve more adapters at once than it has slots."""
     if not state.gates.on or not state.settings.admission.slot_budget:
         return
-    for row, load in state.loads.items():
+    for row in state.loads:
         home = state.residency.home(row)
         own = sum(cell.in_flight > 0 for cell in home.cells.values())
-        most = load.limits.max_loras
+        most = home.shadow.gpu_slots
         assert home.excused or own <= most, f"{home.name}: requests for {own} adapters in flight, it has {most} slots"
 
 

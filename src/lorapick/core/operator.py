@@ -89,10 +89,9 @@ def _left(state: FleetState, event: LoadFailed | Evicted, *, tier: Tier, source:
 
 def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Effect]:
     """The engine forgot the name; on vLLM the weights keep their slot."""
-    del now
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        state.residency.unregistered(row, event.adapter)
+        state.residency.unregistered(row, event.adapter, now=now)
     return []
 
 

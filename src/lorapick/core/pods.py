@@ -8,7 +8,7 @@ import msgspec
 
 from lorapick.core.admission.pressure import tier_of
 from lorapick.core.podload import PodLoad
-from lorapick.core.requests import gate, load_note, release
+from lorapick.core.requests import gate, load_note, load_over, release
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import PinSpec
 from lorapick.model.effects import Effect, Note
@@ -25,6 +25,7 @@ from lorapick.model.events import (
     PodSilent,
 )
 from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.tiers import Evidence
 from lorapick.model.units import Seconds
 
 MISSED_SCRAPES = 3
@@ -134,10 +135,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
         load.dcgm = None
-    if report.max_loras is not None and report.max_loras != load.limits.max_loras:
-        load.limits = msgspec.structs.replace(load.limits, max_loras=report.max_loras)
-        state.residency.resize(row, gpu_slots=report.max_loras, cpu_slots=load.limits.max_cpu_loras)
-        state.count_slots()
+    _resize(state, row, report=report)
     if report.gpu_blocks:
         state.prefixes.bound(row, report.gpu_blocks)
     ended = state.residency.reported(row, report, since=since, now=now)
@@ -148,6 +146,17 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     state.refresh(row)
     effects += [load_note(state, over, cause=event.id) for over in ended]
     return [*effects, *release(state, row, now=now, cause=event.id)]
+
+
+def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
+    """The engine's own sizes beat those of the configuration."""
+    limits = state.loads[row].limits
+    gpu = limits.max_loras if report.max_loras is None else report.max_loras
+    cpu = limits.max_cpu_loras if report.max_cpu_loras is None else report.max_cpu_loras
+    if (gpu, cpu) != (limits.max_loras, limits.max_cpu_loras):
+        state.loads[row].limits = msgspec.structs.replace(limits, max_loras=gpu, max_cpu_loras=cpu)
+        state.residency.resize(row, gpu_slots=gpu, cpu_slots=cpu)
+        state.count_slots()
 
 
 def _restarted(state: FleetState, row: int, *, report: PodReport) -> bool:
@@ -201,12 +210,15 @@ def on_gpu(state: FleetState, event: GpuReported, *, now: Seconds) -> list[Effec
 
 
 def on_kv_stored(state: FleetState, event: KvStored, *, now: Seconds) -> list[Effect]:
-    """The pod says what it cached."""
-    del now
+    """The pod says what it cached, so it has just run this adapter."""
     row = state.columns.row_of.get(event.pod)
-    if row is not None:
-        state.prefixes.record(row, event.blocks)
-    return []
+    if row is None:
+        return []
+    state.prefixes.record(row, event.blocks)
+    if event.adapter is None:
+        return []
+    load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.KV_EVENT)
+    return load_over(state, load, now=now, cause=event.id) if load is not None else []
 
 
 def on_kv_removed(state: FleetState, event: KvRemoved, *, now: Seconds) -> list[Effect]:

@@ -100,7 +100,7 @@ def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list
     name = flight.adapter_name
     if name is not None:
         state.quarantine.worked(flight.row, name)
-    load = state.residency.started(flight.row, name, now=now) if name is not None else None
+    load = state.residency.ran(flight.row, name, now=now) if name is not None else None
     return load_over(state, load, now=now, cause=cause) if load is not None else []
 
 

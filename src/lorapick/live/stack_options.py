@@ -41,6 +41,8 @@ class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     """Model seconds per real second of the emulated pods."""
     pickers: int = 1
+    event_log: bool = False
+    """Whether each picker keeps an event log, beside its configuration."""
     concurrency: int = 1
     """Envoy's worker threads."""
     seed: int = 0
@@ -88,6 +90,11 @@ class PickerPlace(msgspec.Struct, frozen=True, kw_only=True):
     configuration: Path
     envoy_admin: str | None = None
     """Envoy's admin API, which the picker reads; None: it does not."""
+
+    @property
+    def event_log(self) -> Path:
+        """Where its event log is, if it keeps one."""
+        return self.configuration.with_suffix(".events.jsonl")
 
 
 def _at_least(name: str, value: int, least: int) -> None:
@@ -180,4 +187,5 @@ def picker_command(options: StackOptions, place: PickerPlace) -> tuple[str, ...]
     """Return the command line of one picker."""
     if options.picker_command is not None:
         return options.picker_command(place.configuration, place.extproc)
-    return (*LORAPICK, "serve", "--config", str(place.configuration))
+    recording = ("--event-log", str(place.event_log)) if options.event_log else ()
+    return (*LORAPICK, "serve", "--config", str(place.configuration), *recording)

@@ -4,7 +4,7 @@ import msgspec
 
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
 
 
@@ -89,3 +89,6 @@ class Belief(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 0
     pinned: bool = False
     last_evidence: Seconds | None = None
+    """When the pod, or an answer of it, last spoke of this adapter; None: never."""
+    evidence: Evidence | None = None
+    """What spoke of it then."""

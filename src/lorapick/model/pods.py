@@ -50,6 +50,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     base_model: str = "base"
     """Name under which clients ask for the base model on this pod."""
     limits: PodLimits = PodLimits()
+    kv_events: str | None = None
+    """ZMQ endpoint on which this pod publishes its KV events (`tcp://10.0.0.7:5557`); None: it publishes none."""
     dcgm_url: str | None = None
     """A DCGM exporter's metrics page for this pod's GPU; None: none."""
 
@@ -58,8 +60,10 @@ class LoadedAdapter(msgspec.Struct, frozen=True, kw_only=True):
     """One row of a pod's own residency report."""
 
     name: AdapterName
-    on_gpu: bool
+    on_gpu: bool | None
+    """None: in the engine's memory, it does not say on which level (SGLang's list of models)."""
     pinned: bool = False
+    """The engine itself never evicts it."""
     rank: int | None = None
 
 
@@ -92,12 +96,20 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True):
     name `in_flight_adapters`, as with a real vLLM."""
     waiting_adapters: tuple[AdapterName, ...] | None = None
     """Names under the label `waiting_lora_adapters`, likewise."""
+    used: tuple[AdapterName, ...] = ()
+    """Adapters that the engine ran since the scrape before (the first one of ours: since its own start), whoever sent
+    the requests, in the order of their last step, oldest first."""
+    used_until: Seconds | None = None
+    """Time of the last of these steps on the pod's own clock; None: it does not say."""
     loaded: tuple[LoadedAdapter, ...] | None = None
     """The pod's own residency report; None: this engine does not report."""
     registered: tuple[AdapterName, ...] | None = None
     """Names that the engine accepts (`/v1/models`); None: not asked in this scrape."""
     base_models: tuple[str, ...] | None = None
     max_loras: int | None = None
+    """GPU slots for adapters; SGLang's `max_loras_per_batch` less the one that the base model takes."""
+    max_cpu_loras: int | None = None
+    """Adapters in the engine's host-memory level, those on the GPU included."""
     block_size: int | None = None
     """Tokens in a KV block."""
     gpu_blocks: int | None = None

@@ -42,3 +42,18 @@ class Source(StrEnum):
     """We loaded or unloaded it and the engine agreed."""
     INFERRED = "inferred"
     """A shadow of the engine's own caches, fed by what we routed."""
+
+
+class Evidence(StrEnum):
+    """What last spoke of an adapter on a pod, as opposed to what the shadow concludes."""
+
+    ANSWER = "answer"
+    """A request of ours was answered: response headers, or its end."""
+    SCRAPE = "scrape"
+    """A metrics page named it as in flight, or as used since the page before."""
+    LIST = "list"
+    """The engine's own list of what it has in memory, with this adapter in it or without."""
+    KV_EVENT = "kv_event"
+    """The engine stored KV blocks that it computed under this adapter."""
+    COMMAND = "command"
+    """The engine agreed to a load, or said that one failed, or that it evicted the adapter."""

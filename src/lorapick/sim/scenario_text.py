@@ -89,7 +89,7 @@ def parse_scenario(
     found: Scenario | None = None
     with contextlib.suppress(Refused):
         override(root, overrides or {})
-        found = _scenario(root, policies, open_lines or _no_files)
+        found = _scenario(root, policies, open_lines=open_lines or _no_files)
     report.raise_if_any()
     assert found is not None, f"{file}: refused without a problem"
     return found
@@ -99,7 +99,7 @@ def _no_files(name: str) -> Iterable[bytes]:
     raise FileNotFoundError(f"{name} cannot be opened: this scenario does not come from a file")
 
 
-def _scenario(root: At, policies: Collection[str], open_lines: OpenLines) -> Scenario:
+def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> Scenario:
     plain = fields(
         root,
         {

@@ -96,8 +96,8 @@ def one(plan: AdapterPlan) -> Reader[AdapterName]:
 def streams(at: At, plan: AdapterPlan, *, when: When, recordings: Recordings) -> tuple[Stream, ...]:
     """One stream of requests, or a list of them, each with a name."""
     if not at.tag.endswith(":seq"):
-        return _Entry(plan, when, recordings).read(at)
-    reader = _Entry(plan, when, recordings, required=("name",))
+        return _Entry(plan, when=when, recordings=recordings).read(at)
+    reader = _Entry(plan, when=when, recordings=recordings, required=("name",))
     return tuple(stream for found in list_of(reader.read, least=1, unique="name")(at) for stream in found)
 
 
@@ -105,7 +105,7 @@ class _Entry:
     """Reader of one entry: a flow from laws, a trace, or the flows of measured clients."""
 
     def __init__(
-        self, plan: AdapterPlan, when: When, recordings: Recordings, *, required: tuple[str, ...] = ()
+        self, plan: AdapterPlan, *, when: When, recordings: Recordings, required: tuple[str, ...] = ()
     ) -> None:
         self._plan = plan
         self._when = when

@@ -41,6 +41,13 @@ def test_fixed_pod_ports_must_be_free_too():
     )
 
 
+def test_event_logs_are_kept_when_asked_for(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    path.write_text("discovery: {pods: [{name: a, address: '127.0.0.1:8001'}]}\n")
+    assert [plan(config=config, event_log=True).options.event_log for config in (None, path)] == [True, True]
+    assert not plan().options.event_log
+
+
 def test_no_traffic():
     assert plan(traffic=False).rate is None
     assert plan(adapters=0).rate is None

@@ -234,7 +234,7 @@ def test_followers_go_where_the_load_is_even_when_another_pod_scores_better():
     book.arrive("legal", subset=("a",))
     book.report("a", waiting=7, running=64, gpu_utilization=1.0)
     book.report("b", loaded=None)
-    book.apply(events.KvStored, pod="b", adapter="legal", blocks=(1,))
+    book.apply(events.KvStored, pod="b", adapter=None, blocks=(1,))
     assert book.arrive("legal", blocks=(1,)) == ["r2 -> a (loading) else b"]
     assert book.verdict("r2", "b").score > book.verdict("r2", "a").score
     assert book.verdict("r2", "b").reason is Reason.HELD_FOR_LOAD

@@ -1,7 +1,6 @@
 """Each invariant can fail: break the state behind the fleet's back, and the check says what differs."""
 
 import pytest
-from msgspec.structs import replace
 
 from lorapick.core.columns import SOURCE_SHIFT
 from lorapick.model.tiers import Tier
@@ -108,7 +107,7 @@ def pass_a_bound(state):
 
 
 def forget_a_load(state):
-    state.residency._loading.clear()
+    state.residency._loads._cells.clear()
 
 
 def miscount_loads(state):
@@ -150,7 +149,7 @@ def leave_a_closed_budget(state):
 
 
 def take_slots_away(state):
-    state.loads[0].limits = replace(state.loads[0].limits, max_loras=1)
+    state.residency.home(0).shadow.gpu_slots = 1
 
 
 def clear_a_slot_for_nobody(state):
@@ -161,8 +160,12 @@ def clear_a_slot_nowhere(state):
     state.turns._turns[7] = ("legal", "code")
 
 
+def list_an_adapter_that_does_not_load(state):
+    state.residency._loads._cells["legal"] = {}
+
+
 def oversleep(state):
-    state.residency._next_due = 99.0
+    state.residency._loads.next_due = 99.0
 
 
 def miscount_names(state):

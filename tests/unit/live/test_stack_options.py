@@ -99,6 +99,8 @@ def test_commands():
     assert "--mode drain" in text
     assert line[-1] == "--report-loaded"
     assert picker_command(options, PLACE)[-3:] == ("serve", "--config", "/run/lorapick-0.yaml")
+    recording = picker_command(StackOptions(event_log=True), PLACE)
+    assert recording[-2:] == ("--event-log", "/run/lorapick-0.events.jsonl")
 
 
 @pytest.mark.parametrize("change", [{"pods": 0}, {"pickers": 0}, {"concurrency": 0}])

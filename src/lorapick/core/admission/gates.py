@@ -72,7 +72,8 @@ class Gates:
         self._columns.slots_left[row] = self._left(row)
 
     def _left(self, row: int) -> float:
-        return self._loads[row].limits.max_loras - len(self._residency.home(row).in_use)
+        home = self._residency.home(row)
+        return home.shadow.gpu_slots - len(home.in_use)
 
     def _write(self, row: int) -> None:
         self._columns.pressure[row], self._columns.slots_left[row] = self._of(row)

@@ -48,5 +48,4 @@ class Prices:
 
 def _victim(home: PodResidency) -> AdapterName | None:
     """Whom the engine would throw out for a newcomer; None: everybody is in use."""
-    in_use = home.in_use
-    return next((name for name in home.shadow.gpu if name not in in_use), None)
+    return next((name for name in home.shadow.gpu if not home.busy(name)), None)

@@ -5,17 +5,21 @@ In: nothing; the table writes these. Out: plain state. Not here: rules (see `cor
 
 from typing import NamedTuple
 
+from lorapick.core.residency.engines import CACHES
 from lorapick.core.residency.shadow import Shadow
 from lorapick.model.picks import Belief
 from lorapick.model.pods import Pod
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
 
 
 class Cell:
     """Belief about one adapter on one pod. `tier` is DISK, CPU, LOADING or GPU_IDLE; serving follows from use."""
 
-    __slots__ = ("active", "came_from", "evidence", "expected", "in_flight", "pinned", "since", "source", "tier")
+    __slots__ = (
+        "active", "begun", "came_from", "evidence", "evidence_kind", "expected", "in_flight", "pinned", "since",
+        "source", "tier",
+    )  # fmt: skip
 
     def __init__(self, since: Seconds) -> None:
         self.tier = Tier.DISK
@@ -24,6 +28,7 @@ class Cell:
         self.source = Source.INFERRED
         self.evidence: Seconds | None = None
         """When the pod or an answer of it last spoke of this adapter; None: never."""
+        self.evidence_kind: Evidence | None = None
         self.in_flight = 0
         """Requests of ours that the pod has not ended."""
         self.active = False
@@ -31,6 +36,9 @@ class Cell:
         self.pinned = False
         self.expected = 0.0
         """While loading: when it must be there at the latest."""
+        self.begun: Seconds | None = None
+        """When its last load began, until something shows that it is over; None also while it waits for a slot, and
+        when requests sent before may still end."""
         self.came_from = Tier.DISK
         """While loading: the tier it comes from."""
 
@@ -55,7 +63,13 @@ class Cell:
             in_flight=self.in_flight,
             pinned=self.pinned,
             last_evidence=self.evidence,
+            evidence=self.evidence_kind,
         )
+
+    def saw(self, kind: Evidence, now: Seconds) -> None:
+        """The pod, or an answer of it, speaks of this adapter."""
+        self.evidence = now
+        self.evidence_kind = kind
 
     def changed_after(self, since: Seconds) -> bool:
         """Whether a report asked for at `since` is older than this belief; a load begun at that instant is."""
@@ -76,7 +90,9 @@ class EndedLoad(NamedTuple):
 class PodResidency:
     """Cells and shadow of one pod."""
 
-    __slots__ = ("began", "cells", "excused", "in_use", "loading", "name", "process_start", "row", "shadow")
+    __slots__ = (
+        "began", "caches", "cells", "excused", "in_use", "loading", "name", "process_start", "row", "shadow",
+    )  # fmt: skip
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
         self.row = row
@@ -84,7 +100,9 @@ class PodResidency:
         """When its process began, as far as we know: since then every adapter nobody spoke of is on disk."""
         self.name: PodName = pod.name
         self.cells: dict[AdapterName, Cell] = {}
-        self.shadow = Shadow(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
+        self.caches = CACHES[pod.engine]
+        self.shadow = Shadow(gpu_slots=1, cpu_slots=1)
+        self.resize(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
         self.in_use: dict[AdapterName, None] = {}
         """Adapters with requests in flight, or on their way into a slot: what the pod's batch has to have room for."""
@@ -107,9 +125,20 @@ class PodResidency:
         """Something came into use that was not picked, or the number of slots changed."""
         self.excused = len(self.in_use) > self.shadow.gpu_slots
 
+    def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
+        """Discovery or the engine says how many adapters each level holds."""
+        self.shadow.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots if self.caches.host_level else gpu_slots)
+
     def cell(self, name: AdapterName) -> Cell:
         """The adapter's cell, made on first use."""
         cell = self.cells.get(name)
         if cell is None:
             cell = self.cells[name] = Cell(self.began)
         return cell
+
+    def busy(self, name: AdapterName) -> bool:
+        """Whether the engine would not take its slot away."""
+        if name in self.shadow.pinned:
+            return True
+        cell = self.cells.get(name)
+        return cell is not None and (cell.in_flight > 0 or cell.active or cell.tier is Tier.LOADING)

@@ -2,13 +2,15 @@
 
 In: which adapters we believe the engine used, in order. Out: which adapters it must have dropped.
 vLLM keeps an LRU of `max_loras` adapters on the GPU and one of `max_cpu_loras` in host memory that includes
-those on the GPU; using an adapter makes it the newest of both. Adapters with requests in flight stay.
+those on the GPU; using an adapter makes it the newest of both. Adapters with requests in flight stay. When all slots
+are held by such, the engine defers the next adapter's requests; whoever waits longest gets the first slot that falls
+idle, before anybody who asks later.
 Not here: what a scrape or a command says (see `core.residency.table`), and no code of the pod model:
 the shadow must be able to disagree with it.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from lorapick.model.tiers import Tier
@@ -18,11 +20,15 @@ from lorapick.model.units import AdapterName
 class Shadow:
     """Two LRU levels, least recently used first."""
 
-    __slots__ = ("cpu", "cpu_slots", "gpu", "gpu_slots")
+    __slots__ = ("cpu", "cpu_slots", "deferred", "gpu", "gpu_slots", "pinned")
 
     def __init__(self, *, gpu_slots: int, cpu_slots: int) -> None:
         self.gpu: OrderedDict[AdapterName, None] = OrderedDict()
         self.cpu: OrderedDict[AdapterName, None] = OrderedDict()
+        self.deferred: dict[AdapterName, None] = {}
+        """Who waits for a slot, longest first."""
+        self.pinned: dict[AdapterName, None] = {}
+        """Adapters that the engine says it never evicts from a level that they are on."""
         self.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
 
     def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
@@ -52,25 +58,71 @@ class Shadow:
         victims = [*islice((held for held in self.gpu if not busy(held)), surplus)]
         if len(victims) < surplus:
             if not must_fit:
+                self.deferred[name] = None
                 return None
             victims = [*self.gpu][:surplus]
+        self.deferred.pop(name, None)
         for victim in victims:
             del self.gpu[victim]
         self.gpu[name] = None
         self.cpu[name] = None
         self.cpu.move_to_end(name)
         tiers = dict.fromkeys(victims, Tier.CPU)
-        while len(self.cpu) > self.cpu_slots:
-            gone = next((held for held in self.cpu if held not in self.gpu), None)
-            if gone is None:
-                break
-            del self.cpu[gone]
-            tiers[gone] = Tier.DISK
+        tiers.update(self._trim_host())
         return [*tiers.items()]
+
+    def _trim_host(self) -> dict[AdapterName, Tier]:
+        """Drop the oldest of host memory until it fits; never those on the GPU, nor pinned ones."""
+        surplus = max(0, len(self.cpu) - self.cpu_slots)
+        gone = [*islice((held for held in self.cpu if held not in self.gpu and held not in self.pinned), surplus)]
+        for name in gone:
+            del self.cpu[name]
+        return dict.fromkeys(gone, Tier.DISK)
+
+    def order(self, used: Sequence[AdapterName]) -> None:
+        """These were used in this order, oldest first, and after all others; who is where is known otherwise."""
+        for level in (self.gpu, self.cpu):
+            for name in used:
+                if name in level:
+                    level.move_to_end(name)
+
+    def recall(self, used: Sequence[AdapterName], busy: Callable[[AdapterName], bool]) -> dict[AdapterName, Tier]:
+        """The engine's own record of whom it ran since the last look, oldest first.
+
+        Return who changed level, and to where. An LRU holds the adapters used last, whatever came in between; busy ones
+        keep their slots besides.
+        """
+        order = dict.fromkeys([name for name in self.cpu if name not in used])
+        order.update(dict.fromkeys(used))
+        held = {name: None for name in self.gpu if busy(name)}
+        rest = [name for name in order if name not in held and (name in self.gpu or name in used)]
+        room = max(0, self.gpu_slots - len(held))
+        fits = {**held, **dict.fromkeys(rest[len(rest) - room :] if room < len(rest) else rest)}
+        old_gpu, old_cpu = self.gpu, self.cpu
+        self.gpu = OrderedDict.fromkeys(name for name in order if name in fits)
+        self.cpu = OrderedDict.fromkeys(order)
+        self._trim_host()
+        now = {name: self._level(name) for name in order}
+        before = {name: Tier.GPU_IDLE if name in old_gpu else Tier.CPU for name in old_cpu}
+        return {name: tier for name, tier in now.items() if before.get(name, Tier.DISK) is not tier}
+
+    def _level(self, name: AdapterName) -> Tier:
+        return Tier.GPU_IDLE if name in self.gpu else Tier.CPU if name in self.cpu else Tier.DISK
+
+    def settle(self, busy: Callable[[AdapterName], bool]) -> list[tuple[AdapterName, Tier]]:
+        """A slot may have fallen idle: give it to who waits longest; return what moved down and to where."""
+        moved: dict[AdapterName, Tier] = {}
+        for name in [*self.deferred]:
+            down = self.use(name, busy)
+            if down is None:
+                break
+            moved.update(down)
+        return [*moved.items()]
 
     def drop(self, name: AdapterName, tier: Tier) -> None:
         """The adapter left for `tier` (CPU keeps its host copy)."""
         self.gpu.pop(name, None)
+        self.deferred.pop(name, None)
         if tier is not Tier.CPU:
             self.cpu.pop(name, None)
 
@@ -78,11 +130,15 @@ class Shadow:
         """Take over what the engine reports; known order is kept, newcomers count as newest."""
         self.gpu = OrderedDict.fromkeys(_in_old_order(self.gpu, gpu))
         self.cpu = OrderedDict.fromkeys(_in_old_order(self.cpu, [*cpu, *gpu]))
+        for name in self.gpu:
+            self.deferred.pop(name, None)
 
     def clear(self) -> None:
         """The engine restarted."""
         self.gpu.clear()
         self.cpu.clear()
+        self.deferred.clear()
+        self.pinned = {}
 
     @property
     def free(self) -> int:

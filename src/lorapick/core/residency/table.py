@@ -12,15 +12,16 @@ A load the engine does by itself lasts until an answer shows that it ran, or the
 Not here: who should be where (`core.placement`), which names pods accept (`core.residency.registry`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
+from lorapick.core.residency.beliefs import Beliefs
 from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
-from lorapick.core.residency.registry import Registry
-from lorapick.model.picks import Belief
+from lorapick.core.residency.loading import LoadClock
+from lorapick.core.residency.reports import Listed
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
 from lorapick.model.settings import LoadTimes
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 _SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOURCES)}
@@ -28,19 +29,11 @@ _SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOU
 _DISK, _IDLE, _SERVING = int(Tier.DISK), Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
-class Residency:
+class Residency(Beliefs):
     """The table of all pods; the only writer of residency codes and free slots."""
 
     def __init__(self, columns: PodColumns, load_times: LoadTimes) -> None:
-        self.load_times = load_times
-        self.registry = Registry()
-        self._columns = columns
-        self._pods: dict[int, PodResidency] = {}
-        self._loading: dict[AdapterName, dict[int, Cell]] = {}
-        """Loads under way, by adapter and row; no adapter without one."""
-        self._next_due = float("inf")
-        self.rows_loading = 0
-        """Pods on which some load is under way."""
+        super().__init__(columns, load_times)
         self._to_sweep = False
         """Whether some pod's list of names has changed since names were last forgotten."""
 
@@ -49,29 +42,32 @@ class Residency:
     def appear(self, row: int, pod: Pod, *, now: Seconds) -> None:
         """A pod with empty slots: a fresh pod is empty, not full."""
         home = self._pods[row] = PodResidency(row, pod, now=now)
+        self._clocks[row] = LoadClock()
         self.registry.appear(row)
         self._columns.free_slots[row] = home.shadow.free
         self._write_all(home)
 
     def resize(self, row: int, *, gpu_slots: int, cpu_slots: int) -> None:
         """Discovery or the engine says how many adapters a pod holds."""
-        shadow = self._pods[row].shadow
-        shadow.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
-        self._columns.free_slots[row] = shadow.free
+        home = self._pods[row]
+        home.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
+        self._columns.free_slots[row] = home.shadow.free
 
     def gone(self, row: int) -> None:
         """Forget a pod."""
-        home = self._pods[row]
+        home = self._pods.pop(row)
+        del self._clocks[row]
         self.registry.gone(row)
+        self.rows_loading -= home.loading > 0
         for name in home.cells:
-            self._loaded(row, name)
-        del self._pods[row]
+            self._loads.end(row, name)
 
     def restart(self, row: int, *, now: Seconds) -> None:
         """The pod's process is new: nothing is loaded. Requests in flight stay counted until they end."""
         home = self._pods[row]
         home.shadow.clear()
         home.began = now
+        self._clocks[row].restart()
         self.registry.ask_again(row)
         for name, cell in [*home.cells.items()]:
             cell.active = False
@@ -94,10 +90,6 @@ class Residency:
         for home in self._pods.values():
             self._write(home, name)
 
-    def names(self) -> list[AdapterName]:
-        """All names that the operator or a pod gave, sorted."""
-        return self.registry.names()
-
     def pin(self, row: int, name: AdapterName, *, pinned: bool) -> None:
         """Mark an adapter as pinned on a pod (bookkeeping for the score; the controller keeps it there)."""
         home = self._pods[row]
@@ -113,20 +105,23 @@ class Residency:
         cell = home.cell(name)
         before = Tier.GPU_SERVING if cell.tier.on_gpu and (cell.in_flight or cell.active) else cell.tier
         cell.in_flight += 1
+        self._use(home, name, now=now)
         if cell.tier < Tier.LOADING:
             self._begin_load(home, name, cell=cell, now=now, source=Source.INFERRED)
         elif before is Tier.GPU_IDLE:
             self._write(home, name)  # it serves now
-        self._use(home, name, now=now)
         return before
 
-    def started(self, row: int, name: AdapterName, *, now: Seconds) -> EndedLoad | None:
-        """First response headers: it is on the GPU. Return the load if that ended one."""
+    def ran(self, row: int, name: AdapterName, *, now: Seconds, kind: Evidence = Evidence.ANSWER) -> EndedLoad | None:
+        """Something shows that the pod ran the adapter just now: it is on the GPU. Return the load that this ended."""
         home = self._pods[row]
         cell = home.cell(name)
         load = EndedLoad(row, name, cell.came_from, now - cell.since) if cell.tier is Tier.LOADING else None
-        cell.evidence = now
-        if not cell.tier.on_gpu:
+        cell.saw(kind, now)
+        self._clocks[row].seen(cell, now=now)
+        if cell.tier.on_gpu:
+            self._use(home, name, now=now)
+        else:
             self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return load
 
@@ -139,26 +134,31 @@ class Residency:
         if cell.tier.on_gpu:
             # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
             self._use(home, name, now=now)
+        elif not cell.in_flight and name in home.shadow.deferred and cell.source is Source.INFERRED:
+            # Nobody waits for it any more, and its load never began.
+            home.shadow.drop(name, cell.came_from)
+            self._move(home, name, cell=cell, tier=cell.came_from, now=now, source=Source.INFERRED)
         elif failed:
             home.shadow.drop(name, Tier.DISK)
             self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
         if not cell.in_flight:
-            # What the last scrape saw was ours; if somebody else's request is there, the next one will say so.
-            cell.active = False
             self._write(home, name)  # it may be idle now
+            self._grant(home, now=now)
         return failed
 
     def expire(self, now: Seconds) -> list[EndedLoad]:
         """End loads whose expected time has passed, and return them."""
-        if now < self._next_due:
+        if now < self.next_due:
             return []
         ended = []
-        for row, name, cell in [*self.loads()]:
-            if cell.expected <= now:
+        for row, name, cell in [*self._loads]:
+            if cell.expected <= now and name in self._pods[row].shadow.deferred:
+                self._expect(self._pods[row], name, cell=cell, now=now)  # it waits for a slot still
+            elif cell.expected <= now:
                 ended.append(EndedLoad(row, name, cell.came_from))
                 self._arrive(self._pods[row], name, cell=cell, now=now, source=cell.source)
-        self._next_due = min((cell.expected for _, _, cell in self.loads()), default=float("inf"))
+        self._loads.look_again()
         return ended
 
     # -- what pods and commands tell
@@ -174,9 +174,11 @@ class Residency:
             self._to_sweep = self._to_sweep or bool(news)
         if report.loaded is not None:
             ended = self._believe(home, report.loaded, since=since, now=now)
+        if report.used:
+            self._recall(home, report.used, now=now, levels=report.loaded is None)
         if report.in_flight_adapters is not None:
             ended += self._activity(home, report, since=since, now=now)
-        self._settle(home)
+        self._settle(home, now=now)
         return ended
 
     def forget(self) -> list[AdapterName]:
@@ -200,10 +202,10 @@ class Residency:
         home = self._pods[row]
         cell = home.cell(name)
         begins = cell.tier < Tier.LOADING
+        self._use(home, name, now=now)
         if begins:
             self._begin_load(home, name, cell=cell, now=now, source=Source.COMMANDED)
         cell.source = Source.COMMANDED
-        self._use(home, name, now=now)
         self._write(home, name)
         return begins
 
@@ -213,7 +215,7 @@ class Residency:
         self.registry.add(row, name)
         cell = home.cell(name)
         tier = cell.came_from if cell.tier is Tier.LOADING else cell.tier
-        cell.evidence = now
+        cell.saw(Evidence.COMMAND, now)
         self._arrive(home, name, cell=cell, now=now, source=Source.COMMANDED)
         return EndedLoad(row, name, tier, seconds)
 
@@ -221,94 +223,53 @@ class Residency:
         """The adapter is now in host memory (`cpu`) or only on disk (any other tier): evicted, or its load failed."""
         home = self._pods[row]
         cell = home.cell(name)
-        cell.evidence = now
+        cell.saw(Evidence.COMMAND, now)
         home.shadow.drop(name, tier)
         if tier is Tier.CPU:
             home.shadow.cpu[name] = None
         self._move(home, name, cell=cell, tier=tier if tier is Tier.CPU else Tier.DISK, now=now, source=source)
-        self._settle(home)
+        self._settle(home, now=now)
 
-    def unregistered(self, row: int, name: AdapterName) -> None:
+    def unregistered(self, row: int, name: AdapterName, *, now: Seconds) -> None:
         """An unload succeeded: the engine answers 404. On vLLM the weights keep their slot until the LRU moves on."""
         self.registry.drop(row, name)
-        self._write(self._pods[row], name)
-
-    # -- what people ask
-
-    @property
-    def next_due(self) -> Seconds:
-        """When to look again for loads that nobody reports the end of; infinity: none is under way."""
-        return self._next_due
-
-    def in_flight(self, name: AdapterName) -> int:
-        """Own requests for an adapter that pods have, all pods together."""
-        return sum(cell.in_flight for home in self._pods.values() if (cell := home.cells.get(name)) is not None)
-
-    def loading_rows(self, name: AdapterName) -> list[int]:
-        """Rows that are bringing this adapter in, in row order."""
-        return sorted(self._loading.get(name, ()))
-
-    def loading_until(self, row: int, name: AdapterName) -> Seconds | None:
-        """When the load must have ended; None when there is none."""
-        cell = self._loading.get(name, {}).get(row)
-        return cell.expected if cell is not None else None
-
-    def load_time(self, tier: Tier) -> Seconds:
-        """Expected seconds of a load from `tier`."""
-        return self.load_times.cpu if tier is Tier.CPU else self.load_times.disk
-
-    def beliefs(self) -> Iterator[Belief]:
-        """Every cell, by pod row and then adapter name."""
-        for home in self._pods.values():
-            for name in sorted(home.cells):
-                tier = Tier(self._columns.adapter_row(name)[home.row] & TIER_BITS)
-                yield home.cells[name].belief(home.name, name, tier=tier)
-
-    def homes(self) -> Iterable[PodResidency]:
-        """All pods."""
-        return self._pods.values()
-
-    def home(self, row: int) -> PodResidency:
-        """Cells and shadow of one pod, for views and invariants."""
-        return self._pods[row]
+        home = self._pods[row]
+        if home.caches.unload_frees and name in home.cells:
+            home.shadow.drop(name, Tier.DISK)
+            self._move(home, name, cell=home.cells[name], tier=Tier.DISK, now=now, source=Source.COMMANDED)
+        self._settle(home, now=now)
+        self._write(home, name)
 
     # -- inside
 
-    def loads(self) -> Iterator[tuple[int, AdapterName, Cell]]:
-        """Loads under way: row, adapter, cell."""
-        for name, cells in self._loading.items():
-            for row, cell in cells.items():
-                yield row, name, cell
-
-    def _loaded(self, row: int, name: AdapterName) -> None:
-        cells = self._loading.get(name)
-        if cells is not None and cells.pop(row, None) is not None:
-            self._count_loads(row, -1)
-            if not cells:
-                del self._loading[name]
-
-    def _count_loads(self, row: int, change: int) -> None:
-        home = self._pods.get(row)
-        if home is not None:
-            home.loading += change
-            self.rows_loading += (home.loading == 1 and change > 0) - (home.loading == 0)
-
     def _begin_load(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
-        cell.expected = now + self.load_time(cell.tier)
+        cell.begun = None
+        self._expect(home, name, cell=cell, now=now)
         self._move(home, name, cell=cell, tier=Tier.LOADING, now=now, source=source)
-        self._loading.setdefault(name, {})[home.row] = cell
-        self._count_loads(home.row, 1)
-        self._next_due = min(self._next_due, cell.expected)
+        self._loads.begin(home.row, name, cell=cell)
+        home.loading += 1
+        self.rows_loading += home.loading == 1
+
+    def _expect(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds) -> None:
+        """A load begins, or waits for a slot: say when to look whether it is over."""
+        configured = self.load_time(cell.came_from)
+        if name in home.shadow.deferred:
+            self._loads.expect(cell, now + configured)
+            return
+        cell.begun = now if cell.in_flight <= 1 else None
+        self._loads.expect(cell, self._clocks[home.row].expect(cell.came_from, configured, now=now))
 
     def _arrive(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
         self._move(home, name, cell=cell, tier=Tier.GPU_IDLE, now=now, source=source)
         self._use(home, name, now=now, must_fit=True)
 
     def _use(self, home: PodResidency, name: AdapterName, *, now: Seconds, must_fit: bool = False) -> None:
-        if home.shadow.touch(name):
-            return
-        for adapter, tier in home.shadow.use(name, home.in_use.__contains__, must_fit=must_fit) or ():
+        if not home.shadow.touch(name):
+            self._move_down(home, home.shadow.use(name, home.busy, must_fit=must_fit) or (), now=now)
+
+    def _move_down(self, home: PodResidency, moved: Iterable[tuple[AdapterName, Tier]], *, now: Seconds) -> None:
+        for adapter, tier in moved:
             cell = home.cell(adapter)
             if cell.tier is Tier.LOADING:
                 cell.came_from = tier  # its load is still to come, from further away
@@ -316,43 +277,63 @@ class Residency:
                 self._move(home, adapter, cell=cell, tier=tier, now=now, source=Source.INFERRED)
         self._columns.free_slots[home.row] = home.shadow.free
 
+    def _grant(self, home: PodResidency, *, now: Seconds) -> None:
+        """A slot may have fallen idle: who waits for one loads from now on."""
+        if home.shadow.deferred:
+            waited = [*home.shadow.deferred]
+            self._move_down(home, home.shadow.settle(home.busy), now=now)
+            for name in waited:
+                if name not in home.shadow.deferred:
+                    self._expect(home, name, cell=home.cell(name), now=now)
+
     def _believe(
         self, home: PodResidency, loaded: tuple[LoadedAdapter, ...], *, since: Seconds, now: Seconds
     ) -> list[EndedLoad]:
-        on_gpu: dict[AdapterName, bool] = {}
-        for entry in loaded:
-            on_gpu[entry.name] = entry.on_gpu or on_gpu.get(entry.name, False)
+        listed = Listed(loaded)
         # What we learnt after the scrape was sent, and a load that is still on its way, stay as they are.
         kept = {
             name: cell
             for name, cell in home.cells.items()
-            if cell.changed_after(since) or (cell.tier is Tier.LOADING and not on_gpu.get(name))
+            if cell.changed_after(since) or (cell.tier is Tier.LOADING and not listed.on_gpu(name, before=cell.tier))
         }
-        shadow = home.shadow
-        shadow.replace(
-            [n for n in {**on_gpu, **kept} if (n in shadow.gpu if n in kept else on_gpu[n])],
-            [n for n in {**on_gpu, **kept} if n not in kept or n in shadow.cpu],
-        )
+        listed.take_over(home.shadow, home.cells, kept=kept)
         ended = []
-        for name in {**home.cells, **on_gpu}:
+        for name in dict.fromkeys([*home.cells, *listed.names]):
             cell = home.cell(name)
-            cell.evidence = now
-            if name in kept:
+            cell.saw(Evidence.LIST, now)
+            if name in kept or listed.only_implied(name, before=cell.tier):
                 continue
-            there = on_gpu.get(name)
-            tier = Tier.DISK if there is None else Tier.GPU_IDLE if there else Tier.CPU
+            tier = listed.place(name, before=cell.tier)
             if cell.tier is Tier.LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
             self._move(home, name, cell=cell, tier=tier, now=now, source=Source.REPORTED)
         return ended
 
+    def _recall(self, home: PodResidency, used: tuple[AdapterName, ...], *, now: Seconds, levels: bool) -> None:
+        """Take over in which order the engine says it last ran its adapters; and `levels`, unless it lists them."""
+        if not levels:
+            home.shadow.order(used)
+            return
+        for name in used:
+            home.cell(name).saw(Evidence.SCRAPE, now)
+        # Those under way come to their slots by what ends a load; the record may be of their last stay.
+        there = [name for name in used if home.cells[name].tier is not Tier.LOADING]
+        for name, tier in home.shadow.recall(there, home.busy).items():
+            cell = home.cell(name)
+            if cell.tier is Tier.LOADING:
+                cell.came_from = min(cell.came_from, tier)
+            else:
+                self._move(home, name, cell=cell, tier=tier, now=now, source=Source.INFERRED)
+
     def _activity(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:
-        in_flight = dict.fromkeys(report.in_flight_adapters or ())
+        in_flight = report.in_flight_adapters or ()
+        for cell in home.cells.values():
+            cell.active = False
         for name in in_flight:
-            home.cell(name).evidence = now
-        for name, cell in home.cells.items():
-            cell.active = name in in_flight
-            home.count_use(name, cell)
+            cell = home.cell(name)
+            # Requests of ours explain it, and their ends will be known before the next scrape.
+            cell.active = not cell.in_flight and (cell.evidence is None or cell.evidence < since)
+            cell.saw(Evidence.SCRAPE, now)
         ended = []
         for name in in_flight if report.running_adapters is None else report.running_adapters:
             cell = home.cell(name)
@@ -363,7 +344,8 @@ class Residency:
             self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return ended
 
-    def _settle(self, home: PodResidency) -> None:
+    def _settle(self, home: PodResidency, *, now: Seconds) -> None:
+        self._grant(home, now=now)
         self._columns.free_slots[home.row] = home.shadow.free
         for name in home.cells:
             self._write(home, name)
@@ -373,7 +355,9 @@ class Residency:
     ) -> None:
         if cell.tier is not tier:
             if cell.tier is Tier.LOADING:
-                self._loaded(home.row, name)
+                self._loads.end(home.row, name)
+                home.loading -= 1
+                self.rows_loading -= home.loading == 0
             cell.tier = tier
             cell.since = now
         cell.source = source

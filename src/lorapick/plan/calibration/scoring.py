@@ -193,9 +193,10 @@ class RankPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_pairs(outcomes: Sequence[Outcome]) -> tuple[RankPair, ...]:
-    """All that were played equally long."""
+    """All of which both can be compared."""
     same: dict[tuple[Group, int, int], list[Outcome]] = defaultdict(list)
-    for each in sorted(outcomes, key=lambda each: (each.run.group, each.run.slots, each.run.adapters, each.run.rank)):
+    compared = [each for each in outcomes if each.comparable]
+    for each in sorted(compared, key=lambda each: (each.run.group, each.run.slots, each.run.adapters, each.run.rank)):
         same[each.run.group, each.run.slots, each.run.adapters].append(each)
     return tuple(_pair(low, high) for alike in same.values() for low, high in pairwise(alike))
 

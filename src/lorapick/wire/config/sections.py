@@ -76,7 +76,7 @@ load_times: Reader[LoadTimes] = record(LoadTimes, {"cpu": duration(), "disk": du
 retention: Reader[RetentionSettings] = record(
     RetentionSettings,
     {
-        "policy": choice("window", "lru", "lfu"),
+        "policy": choice("window", "lru", "lfu", "cost"),
         "window": duration(least=1.0),
         "frequency_weight": _weight,
         "recency_weight": _weight,

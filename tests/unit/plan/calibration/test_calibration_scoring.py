@@ -97,6 +97,7 @@ def test_pairs_differ_in_the_rank_only():
     first, second = rank_pairs(outcomes)
     assert (first.ranks, first.measured, first.ours) == ((16, 32), 2.0, 0.5)
     assert second.ours is None
+    assert rank_pairs([type(each)(run=each.run, played=1.0, ours=each.ours) for each in outcomes]) == ()
 
 
 def test_aims_that_are_met_and_missed():

@@ -1,0 +1,74 @@
+"""Reading the table of beliefs.
+
+In: nothing. Out: what is believed, for decisions, people and invariants. Not here: whatever changes a belief (see
+`core.residency.table`).
+"""
+
+from collections.abc import Iterable, Iterator
+
+from lorapick.core.columns import TIER_BITS, PodColumns
+from lorapick.core.residency.cells import PodResidency
+from lorapick.core.residency.loading import LoadClock, LoadsUnderWay
+from lorapick.core.residency.registry import Registry
+from lorapick.model.picks import Belief
+from lorapick.model.settings import LoadTimes
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, Seconds
+
+
+class Beliefs:
+    """The table of all pods, to be read."""
+
+    def __init__(self, columns: PodColumns, load_times: LoadTimes) -> None:
+        self.load_times = load_times
+        self.registry = Registry()
+        self._columns = columns
+        self._pods: dict[int, PodResidency] = {}
+        self._loads = LoadsUnderWay()
+        self.rows_loading = 0
+        """Pods on which some load is under way."""
+        self._clocks: dict[int, LoadClock] = {}
+
+    def names(self) -> list[AdapterName]:
+        """All names that the operator or a pod gave, sorted."""
+        return self.registry.names()
+
+    @property
+    def next_due(self) -> Seconds:
+        """When to look again for loads that nobody reports the end of; infinity: none is under way."""
+        return self._loads.next_due
+
+    def in_flight(self, name: AdapterName) -> int:
+        """Own requests for an adapter that pods have, all pods together."""
+        return sum(cell.in_flight for home in self._pods.values() if (cell := home.cells.get(name)) is not None)
+
+    def loading_rows(self, name: AdapterName) -> list[int]:
+        """Rows that are bringing this adapter in, in row order."""
+        return self._loads.rows(name)
+
+    def loading_until(self, row: int, name: AdapterName) -> Seconds | None:
+        """When the load must have ended; None when there is none."""
+        return self._loads.until(row, name)
+
+    def load_time(self, tier: Tier) -> Seconds:
+        """Expected seconds of a load from `tier`."""
+        return self.load_times.cpu if tier is Tier.CPU else self.load_times.disk
+
+    def beliefs(self) -> Iterator[Belief]:
+        """Every cell, by pod row and then adapter name."""
+        for home in self._pods.values():
+            for name in sorted(home.cells):
+                tier = Tier(self._columns.adapter_row(name)[home.row] & TIER_BITS)
+                yield home.cells[name].belief(home.name, name, tier=tier)
+
+    def loads(self) -> LoadsUnderWay:
+        """Loads under way."""
+        return self._loads
+
+    def homes(self) -> Iterable[PodResidency]:
+        """All pods."""
+        return self._pods.values()
+
+    def home(self, row: int) -> PodResidency:
+        """Cells and shadow of one pod, for views and invariants."""
+        return self._pods[row]

@@ -1,0 +1,28 @@
+"""How the engines' adapter caches differ, as far as a shadow of them has to know.
+
+In: a pod's engine. Out: facts. Not here: the caches themselves (see `core.residency.shadow`), what engines report
+(see `wire.engines`). Add an engine: one line.
+"""
+
+from typing import NamedTuple
+
+from lorapick.model.pods import Engine
+
+
+class Caches(NamedTuple):
+    """One engine's two memory levels."""
+
+    host_level: bool = True
+    """What leaves the GPU stays in host memory. LoRAX drops it: its next load is from local disk."""
+    unload_frees: bool = False
+    """An unload drops the weights (SGLang). vLLM forgets only the name; its LRU has the weights until it moves on."""
+
+
+CACHES: dict[Engine, Caches] = {
+    Engine.VLLM: Caches(),
+    Engine.SGLANG: Caches(unload_frees=True),
+    # Triton's backend has a host cache and a device cache, both LRU; sizes are in bytes and come from the operator.
+    Engine.TRTLLM: Caches(),
+    Engine.LORAX: Caches(host_level=False, unload_frees=True),
+}
+"""Read in vLLM 0.32.0, SGLang 0.5.23, tensorrtllm_backend 0b9d7d5, LoRAX a7394ba."""
