@@ -18,6 +18,7 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch, Hold, Reject
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
+from lorapick.model.tiers import Tier
 from lorapick.testing import strategies as given
 from lorapick.testing.playbook import Playbook, plain_pod
 
@@ -35,8 +36,31 @@ class FleetMachine(RuleBasedStateMachine):
 
     def do(self, kind, **fields):
         """Apply an event and take note of the answers; each held request gets one answer, nobody else does."""
+        state = self.book.fleet.state
+        before = {state.residency.home(row).name: {*state.residency.home(row).in_use} for row in state.loads}
         self.book.apply(kind, **fields)
         self.note()
+        if kind is not events.RequestDispatched:
+            self.budgets_are_kept(before)
+
+    def budgets_are_kept(self, before):
+        """No pick brought one adapter too many into use, or began one load too many."""
+        state = self.book.fleet.state
+        if not state.policy.coalesces:
+            return
+        sent = [effect for effect in self.book.effects if isinstance(effect, Dispatch)]
+        for effect in sent:
+            pod, name = effect.target.pod, effect.pick.adapter
+            if name is None or pod not in state.columns.row_of:
+                continue
+            row = state.columns.row_of[pod]
+            load, home = state.loads[row], state.residency.home(row)
+            if state.settings.admission.slot_budget and name not in before.get(pod, ()):
+                assert len(home.in_use) <= load.limits.max_loras, f"{pod} has no slot for {name}"
+            if effect.pick.tier < Tier.LOADING:
+                assert home.loading <= state.settings.budgets.loads_at_once, f"{pod} loads already"
+                if len(sent) == 1 and load.in_flight > 1 and home.loading == 1:
+                    assert state.residency.rows_loading <= state.gates.most_loading, f"{pod} is one too many that load"
 
     def note(self):
         for effect in self.book.effects:
@@ -204,7 +228,9 @@ class FleetMachine(RuleBasedStateMachine):
         if not hasattr(self, "book"):
             return
         state = self.book.fleet.state
-        assert {*self.held} == {request_id for request_id in state.flights if request_id in state.holds}
+        waiting = {name for name in state.flights if name in state.holds or name in state.queues}
+        assert {*self.held} == waiting
+        assert state.waiting == len(waiting)
         due = self.book.fleet.next_wakeup()
         assert (due is None) == (not self.held)
         assert due is None or due <= min(self.held.values())
@@ -229,7 +255,7 @@ class FleetMachine(RuleBasedStateMachine):
         for request_id in sorted(self.open):
             self.do(events.RequestEnded, request_id=request_id, outcome=Outcome.SERVED)
         state = self.book.fleet.state
-        assert not state.flights and not len(state.holds)
+        assert not state.flights and not state.waiting and not len(state.turns)
         assert all(load.in_flight == 0 for load in state.loads.values())
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
 
@@ -290,7 +316,7 @@ fleet = Fleet(msgspec.json.decode(settings, type=Settings), seed=5)
 for line in lines:
     event = msgspec.json.decode(line, type=AnyEvent)
     print(msgspec.json.encode(fleet.apply(event, event.t)).decode())
-for decision in fleet.state.journal.latest(50):
+for decision in fleet.state.journal.latest(400):
     print(msgspec.json.encode(fleet.state.journal.explain(decision.pick.request_id)).decode())
 """
 

@@ -1,5 +1,6 @@
 """The two fast picks against the slow oracle, over fleets of any size and any numbers, for every policy."""
 
+from math import inf
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from lorapick.core.columns import CODE, CODES, PINNED, SOURCE_SHIFT, TIER_BITS, 
 from lorapick.core.picking.filters import eligible, passing, veto
 from lorapick.core.picking.pick import NOBODY, pick_by_columns, pick_by_loop
 from lorapick.core.picking.policies import POLICIES
-from lorapick.core.picking.query import Query
+from lorapick.core.picking.query import NO_COSTS, Costs, Query
 from lorapick.core.picking.verdicts import judge, oracle
 from lorapick.core.scraped import NEVER_SCRAPED, Scraped
 from lorapick.model.pods import Role
@@ -68,6 +69,8 @@ class World:
             columns.gpu[row] = self.share()
             columns.max_rank[row] = self.rarely(8.0, otherwise=64.0)
             columns.free_slots[row] = choice([0.0, 1.0])
+            columns.slots_left[row] = choice([inf, inf, 2.0, 0.0, -1.0])
+            columns.load_price[row] = choice([0.0, 0.1, self.chance.random()])
             columns.load[row] = float(choice([0, 0, 1, 2, 9, self.chance.randrange(2_000_000)]))
             columns.scraped[row] = self.scrape()
         for name in self.chance.sample([*columns.row_of], k=min(size, choice([0, 0, 1, 2]))):
@@ -89,6 +92,8 @@ class World:
         query.first_block = choice([None, 7])
         query.in_flight = choice([0, 1, 9, 200])
         query.seed = self.chance.randrange(3)
+        loading = {row: self.share() for row in live if self.rarely(True, otherwise=False)}
+        query.costs = choice([NO_COSTS, Costs(self.share(), self.share(), self.share(), 0.1, 0.7, loading)])
         if choice([True, False]):
             query.mask = bytearray(self.rarely(CODE[Reason.NOT_IN_SUBSET], otherwise=0) for _ in range(columns.rows))
         return query
@@ -141,6 +146,8 @@ def test_a_copy_is_judged_as_the_original_was(world, policy, draw):
     for row, _ in [*columns.live()]:
         columns.queue[row] += 1
         columns.load[row] += 1
+        columns.load_price[row] += 1
+        columns.slots_left[row] = 0.0
         columns.scraped[row] = NEVER_SCRAPED
         columns.adapters["legal"][row] ^= TIER_BITS
     columns.add(plain_pod("new"))

@@ -12,7 +12,14 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
 from lorapick.model.pods import GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.settings import AdmissionSettings, PickingSettings, ScrapeSettings, Settings
+from lorapick.model.settings import (
+    AdmissionSettings,
+    BudgetSettings,
+    Fairness,
+    PickingSettings,
+    ScrapeSettings,
+    Settings,
+)
 from lorapick.model.tiers import Tier
 from lorapick.model.units import RequestId, Seconds
 
@@ -25,8 +32,8 @@ BASES = ("base", "other-base")
 MODELS = (*ADAPTER_NAMES[:2] * 6, *ADAPTER_NAMES, ALIAS, ALIAS, *BASES, "nobody-knows")
 """Two adapters are popular: a machine of few steps must see followers."""
 ZONES = ("west", "east")
-POLICY_NAMES = (*["weighted"] * len(POLICIES), *POLICIES)
-"""Half of them the one that follows loads and keeps sessions."""
+POLICY_NAMES = (*["weighted", "weighted", "cost"] * (len(POLICIES) // 2), *POLICIES)
+"""Most of them those that leave admission to us."""
 
 pod_names = st.sampled_from(POD_NAMES)
 adapter_names = st.sampled_from(ADAPTER_NAMES)
@@ -114,6 +121,9 @@ def requests(request_id: RequestId, *, now: Seconds) -> st.SearchStrategy[Reques
         deadline=st.sampled_from([None] * 8 + [-0.1, 0.2, 1.0, 3.0]).map(lambda s: None if s is None else now + s),
         subset=rarely(hosts, otherwise=None),
         selector=rarely(labels(), otherwise={}),
+        priority=st.sampled_from([0, 0, 0, 0, 1, 1, -1]),
+        fairness_id=st.none() | st.sampled_from(["team-a", "team-b"]),
+        max_tokens=st.none() | st.integers(1, 50),
     )
 
 
@@ -153,7 +163,18 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
             prefix_blocks_per_pod=st.integers(1, 6),
         ),
         admission=st.builds(
-            AdmissionSettings, max_queued=st.sampled_from([4, 8, 1, 0]), max_wait=st.sampled_from([5.0, 0.1])
+            AdmissionSettings,
+            max_queued=st.sampled_from([4, 8, 1, 0]),
+            max_wait=st.sampled_from([5.0, 0.1, 0.0]),
+            slot_budget=st.sampled_from([True, True, True, False]),
+            fairness=st.sampled_from(Fairness),
+            patience=st.sampled_from([2.0, 0.1, 0.0]),
+            probation_slots_share=st.sampled_from([0.1, 0.5]),
+        ),
+        budgets=st.builds(
+            BudgetSettings,
+            pods_loading_share=st.sampled_from([0.25, 0.5, 1.0]),
+            loads_at_once=st.sampled_from([1, 1, 2]),
         ),
         scrape=st.builds(ScrapeSettings, stale_after=st.sampled_from([5.0, 50.0, 0.5])),
     )

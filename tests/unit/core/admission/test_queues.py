@@ -1,0 +1,208 @@
+"""Who waits at the picker and who is next: against a list that is searched anew each time."""
+
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from lorapick.core.admission.queues import Queues, Waiter
+from lorapick.model.settings import Fairness
+
+
+def waiter(name, *, priority=0, team="", adapter="legal", since=0.0, until=30.0, tokens=10):
+    return Waiter(name, (priority, team, adapter), since, until, tokens)
+
+
+def filled(*waiters, fairness=Fairness.ROUND_ROBIN, patience=2.0):
+    queues = Queues(fairness=fairness, patience=patience)
+    for each in waiters:
+        queues.add(each)
+    queues.check()
+    return queues
+
+
+def heads(queues, now=1.0):
+    """First of each flow, whose turn it is first."""
+    return [queues.waiting_in(flow)[0].request_id for flow in queues.order(now)]
+
+
+def serve(queues, name):
+    queues.served(queues.remove(name))
+    queues.check()
+
+
+def test_bands_are_strict():
+    queues = filled(waiter("low", priority=-1), waiter("old"), waiter("high", priority=1, since=0.9))
+    assert heads(queues, now=1.0) == ["high", "old", "low"]
+    assert heads(queues, now=99.0) == ["high", "old", "low"], "patience counts within a band"
+
+
+def test_flows_take_turns_and_each_serves_its_oldest_first():
+    queues = filled(*(waiter(name, adapter=name[0]) for name in ("a1", "a2", "b1", "b2", "c1")))
+    assert heads(queues) == ["a1", "b1", "c1"]
+    serve(queues, "a1")
+    assert heads(queues) == ["b1", "c1", "a2"]
+    serve(queues, "b1")
+    serve(queues, "c1")
+    assert heads(queues) == ["a2", "b2"]
+
+
+def test_whoever_has_waited_for_too_long_comes_first():
+    queues = filled(
+        waiter("a1", adapter="a", since=1.0), waiter("b1", adapter="b", since=0.0), waiter("c1", adapter="c")
+    )
+    serve(queues, "c1")
+    assert heads(queues, now=1.9) == ["a1", "b1"]
+    assert heads(queues, now=2.0) == ["b1", "a1"]
+    assert [each.request_id for each in queues.impatient(2.0)] == ["b1"]
+    assert [each.request_id for each in queues.impatient(9.0)] == ["b1", "a1"]
+
+
+def test_the_impatient_of_a_higher_band_come_first():
+    queues = filled(waiter("old"), waiter("high", priority=3, since=1.0))
+    assert [each.request_id for each in queues.impatient(9.0)] == ["high", "old"]
+
+
+def test_whoever_had_the_fewest_tokens_comes_first():
+    queues = filled(
+        *(waiter(f"big{n}", team="big", tokens=100) for n in range(3)),
+        *(waiter(f"small{n}", team="small", tokens=30) for n in range(9)),
+        fairness=Fairness.LEAST_ATTAINED,
+    )
+    order = []
+    for _ in range(8):
+        order.append(heads(queues)[0])
+        serve(queues, order[-1])
+    assert [name.rstrip("0123456789") for name in order] == ["big", *["small"] * 4, "big", *["small"] * 2]
+
+
+def test_whoever_comes_back_has_no_claim_from_before():
+    queues = filled(
+        waiter("a1", team="a", tokens=500),
+        waiter("a2", team="a"),
+        waiter("b1", team="b"),
+        fairness=Fairness.LEAST_ATTAINED,
+    )
+    serve(queues, "a1")
+    serve(queues, "b1")
+    queues.add(waiter("b2", team="b"))
+    serve(queues, "b2")
+    queues.add(waiter("c1", team="c", tokens=1))
+    assert heads(queues)[0] == "a2", "b and c begin where a stands"
+
+
+def test_the_last_of_the_lowest_band_yields():
+    queues = filled(waiter("low1", priority=-2), waiter("low2", priority=-2, adapter="b", since=1.0), waiter("mid"))
+    assert queues.yields_to(5).request_id == "low2"
+    assert queues.yields_to(-2) is None
+    assert filled().yields_to(5) is None
+
+
+def test_due_ones_are_named_until_they_leave():
+    queues = filled(waiter("a", until=3.0), waiter("b", until=1.0), waiter("c", until=2.0))
+    assert [*queues.due(2.0)] == [*queues.due(2.0)] == ["b", "c"]
+    queues.remove("b")
+    assert ([*queues.due(2.0)], queues.next_due()) == (["c"], 2.0)
+    queues.remove("c")
+    queues.add(waiter("c", until=9.0))
+    assert ([*queues.due(2.0)], queues.next_due()) == ([], 3.0)
+    assert queues.remove("never-there") is None
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """The queues next to a plain list in order of arrival."""
+
+    @initialize(fairness=st.sampled_from(Fairness), patience=st.sampled_from([0.0, 1.0, 5.0]))
+    def begin(self, fairness, patience):
+        self.queues = Queues(fairness=fairness, patience=patience)
+        self.model: list[Waiter] = []
+        self.turn: dict[tuple, int] = {}
+        self.attained: dict[str, float] = {}
+        self.now, self.count, self.turns = 0.0, 0, 0
+
+    @rule(
+        priority=st.integers(-1, 1),
+        team=st.sampled_from(["", "x", "y"]),
+        adapter=st.sampled_from([None, "a", "b"]),
+        most=st.integers(0, 6),
+        tokens=st.integers(0, 9),
+    )
+    def add(self, priority, team, adapter, most, tokens):
+        self.count += 1
+        flow = (priority, team, adapter)
+        if flow not in {each.flow for each in self.model}:
+            self.turns += 1
+            self.turn[flow] = self.turns
+        self.attained.setdefault(team, min(self.attained.values(), default=0.0))
+        made = Waiter(f"r{self.count}", flow, self.now, self.now + most, tokens)
+        self.model.append(made)
+        self.queues.add(made)
+
+    def leave(self, data):
+        gone = data.draw(st.sampled_from(self.model))
+        self.model.remove(gone)
+        assert self.queues.remove(gone.request_id) == gone
+        if gone.flow not in {each.flow for each in self.model}:
+            del self.turn[gone.flow]
+        if gone.flow[1] not in {each.flow[1] for each in self.model}:
+            del self.attained[gone.flow[1]]
+        return gone
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def give_up(self, data):
+        self.leave(data)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def be_served(self, data):
+        gone = self.leave(data)
+        self.queues.served(gone)
+        if gone.flow[1] in self.attained:
+            self.attained[gone.flow[1]] += gone.tokens
+        if gone.flow in self.turn:
+            self.turns += 1
+            self.turn[gone.flow] = self.turns
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 4.0]))
+    def pass_time(self, seconds):
+        self.now += seconds
+
+    @invariant()
+    def agree(self):
+        if not hasattr(self, "queues"):
+            return
+        queues, model = self.queues, self.model
+        queues.check()
+        assert len(queues) == len(model) and all(each.request_id in queues for each in model)
+        assert queues.order(self.now) == self.order()
+        for flow in self.turn:
+            assert queues.waiting_in(flow) == [each for each in model if each.flow == flow]
+        assert queues.next_due() == min((each.until for each in model), default=None)
+        assert sorted(queues.due(self.now)) == sorted(each.request_id for each in model if each.until <= self.now)
+        assert [name for name in ("a", "b") if queues.wanted(name)] == [
+            name for name in ("a", "b") if any(each.flow[2] == name for each in model)
+        ]
+
+    def order(self):
+        """Band by band: the impatient by age, then the others by claim and turn."""
+        late, prompt = [], []
+        for flow in self.turn:
+            since = next(each.since for each in self.model if each.flow == flow)
+            claim = self.attained[flow[1]] if self.queues.fairness is Fairness.LEAST_ATTAINED else 0
+            if self.now - since >= self.queues.patience:
+                late.append(((-flow[0], 0, since), self.queues.order(self.now).index(flow), flow))
+            else:
+                prompt.append(((-flow[0], 1, claim, self.turn[flow]), 0, flow))
+        return [flow for _, _, flow in sorted([*late, *prompt], key=lambda each: each[:2])]
+
+    @invariant()
+    def the_last_of_the_lowest_band_yields(self):
+        for priority in (-1, 0, 1) if hasattr(self, "queues") else ():
+            lower = [each for each in self.model if each.flow[0] < priority]
+            lowest = [each for each in lower if each.flow[0] == min(other.flow[0] for other in lower)]
+            found = self.queues.yields_to(priority)
+            assert (found is None) == (not lower)
+            assert found is None or (found in lowest and found.since == max(each.since for each in lowest))
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
