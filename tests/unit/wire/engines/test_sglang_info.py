@@ -33,7 +33,7 @@ def test_one_slot_is_the_base_models() -> None:
         (b'{"max_loras_per_batch": 1}', EngineSettings(max_loras=1, max_cpu_loras=MOST_MODELS)),
         (b'{"max_loras_per_batch": 4, "lora_paths": null}', EngineSettings(max_loras=3, max_cpu_loras=MOST_MODELS)),
         (
-            b'{"max_loras_per_batch": 4, "max_loaded_loras": 4, "lora_paths": ["a=/a", {"lora_name": 5, "pinned": true}]}',
+            b'{"max_loras_per_batch": 4, "max_loaded_loras": 4, "lora_paths": ["a=/a", {"pinned": true}]}',
             EngineSettings(max_loras=3, max_cpu_loras=4),
         ),
         (
@@ -47,14 +47,16 @@ def test_other_forms(body: bytes, settings: EngineSettings) -> None:
     assert parse(body) == settings
 
 
-@given(
-    st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=5).map(msgspec.json.encode)
-)
+LISTS = st.recursive(st.none() | st.integers() | st.text(), st.lists, max_leaves=5)
+
+
+@given(st.binary() | LISTS.map(msgspec.json.encode))
 def test_anything_else_is_refused_or_says_nothing(body: bytes) -> None:
     try:
-        assert parse(body) == EngineSettings()
-    except EngineSettingsError as error:
-        assert str(error).startswith("no settings of SGLang: ")
+        found = parse(body)
+    except EngineSettingsError:
+        return
+    assert found == EngineSettings()
 
 
 @given(
