@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 import uvloop
@@ -67,6 +67,7 @@ def pod(
     metrics_lag: Annotated[float, typer.Option(help="Oldest age in seconds of what /metrics shows.")] = 0.0,
     metrics_garbage: Annotated[bool, typer.Option(help="/metrics answers nonsense.")] = False,
     metrics_hang: Annotated[bool, typer.Option(help="/metrics never answers.")] = False,
+    kv_events_port: Annotated[int | None, typer.Option(help="ZMQ port for KV events; 0: any free one.")] = None,
     drain_timeout: Annotated[float, typer.Option(help="Seconds for requests in flight after SIGTERM.")] = 10.0,
     seed: Annotated[int, typer.Option(help="Seed of the load failures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
@@ -94,12 +95,17 @@ def pod(
             seed=seed,
             metrics_lag=metrics_lag,
             metrics_fault="hang" if metrics_hang else "garbage" if metrics_garbage else "ok",
+            kv_events_port=kv_events_port,
             drain_timeout=drain_timeout,
         )
         uvloop.run(_run(options, as_json=as_json))
     except (OptionsError, PodError, CannotListenError) as error:
-        print(f"lorapick pod: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
+        _refuse(error)
+
+
+def _refuse(error: Exception) -> NoReturn:
+    print(f"lorapick pod: {error}", file=sys.stderr)
+    raise typer.Exit(2) from None
 
 
 async def _run(options: PodServerOptions, *, as_json: bool) -> None:

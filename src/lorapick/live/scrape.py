@@ -14,15 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-import msgspec
-
 from lorapick.live.page import PageClient, PageError
+from lorapick.live.slow_pages import SlowPages
 from lorapick.model.effects import Effect
 from lorapick.model.events import Event, PodAppeared, PodChanged, PodGone, PodReported, PodSilent
 from lorapick.model.pods import Pod, PodReport, SilentWhy
 from lorapick.model.settings import ScrapeSettings
 from lorapick.model.units import PodName, Ratio, Seconds
-from lorapick.wire import models_list
 from lorapick.wire.engines import DIALECTS
 from lorapick.wire.exposition import ExpositionError
 
@@ -152,7 +150,7 @@ class Scraper:
     def refresh(self, name: PodName) -> None:
         """Ask for the pod's list of models with its next scrape: something was registered or withdrawn there."""
         if (watcher := self._watchers.get(name)) is not None:
-            watcher.models_due = 0.0
+            watcher.refresh()
 
     def observe(self, event: Event, _effects: Sequence[Effect]) -> None:
         """Follow discovery: the driver tells its observers every event."""
@@ -239,13 +237,16 @@ class _PodWatcher:
 
     def __init__(self, pod: Pod, settings: ScrapeSettings, *, scraper: Scraper) -> None:
         self._pod = pod
-        self._every = settings.models_every
         self._scraper = scraper
         self._dialect = DIALECTS[pod.engine]
         self._client = PageClient(pod.address, timeout=settings.timeout, meter=scraper.budget)
+        self._slow = SlowPages(self._client, self._dialect, every=settings.models_every, meter=scraper.budget)
         self._last: PodReport | None = None
-        self.models_due: Seconds = 0.0
-        """On the event loop's clock."""
+        self._used_until: Seconds | None = None
+
+    def refresh(self) -> None:
+        """Ask for the lists with the next scrape."""
+        self._slow.due = 0.0
 
     async def scrape(self) -> None:
         """Ask once; a report or a silence is submitted."""
@@ -268,17 +269,16 @@ class _PodWatcher:
         self._client.close()
 
     async def _ask(self) -> tuple[Seconds, PodReport]:
-        models = await self._models() if self._models_are_due() else None
         sent = self._scraper.now()
         page = await self._client.get(self._dialect.metrics_path)
         with self._scraper.budget:
-            report = self._dialect.parse(page)
-        if self._is_new(report) and models is None:
-            models = await self._models()  # a new process knows only the adapters it was started with
+            report = self._dialect.parse(page, used_since=self._used_until)
+        if self._is_new(report):
+            self._slow.new_process()  # it knows only the adapters it was started with
         self._last = report
-        if models is not None:
-            report = msgspec.structs.replace(report, registered=models.registered, base_models=models.base_models)
-        return sent, report
+        self._used_until = report.used_until or self._used_until
+        # Asked for later than the metrics: what changed in between counts as newer than the lists.
+        return sent, await self._slow.add_to(report)
 
     def _is_new(self, report: PodReport) -> bool:
         """Whether another process may have answered than last time: its start time changed, or a counter fell."""
@@ -288,30 +288,6 @@ class _PodWatcher:
         if last.preemptions is not None and report.preemptions is not None and report.preemptions < last.preemptions:
             return True
         return last.process_start not in (None, report.process_start)
-
-    def _models_are_due(self) -> bool:
-        return asyncio.get_running_loop().time() >= self.models_due
-
-    async def _models(self) -> models_list.ModelsList | None:
-        """The pod's list of models; None: it has none that we understand. A pod that is not there raises."""
-        path = self._dialect.models_path
-        if path is None:
-            self.models_due = float("inf")
-            return None
-        try:
-            body = await self._client.get(path)
-            with self._scraper.budget:
-                found = models_list.parse(body)
-        except models_list.ModelsListError as error:
-            log.debug("pod %s: %s: %s", self._pod.name, path, error)
-            found = None
-        except PageError as error:
-            if error.why in (SilentWhy.REFUSED, SilentWhy.TIMEOUT):
-                raise
-            log.debug("pod %s: %s: %s", self._pod.name, path, error)
-            found = None
-        self.models_due = asyncio.get_running_loop().time() + self._every
-        return found
 
     def _silent(self, why: SilentWhy, detail: str) -> None:
         name = self._pod.name

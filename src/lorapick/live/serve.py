@@ -21,6 +21,7 @@ from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.eventlog import MAX_BYTES, EventLog
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.health import HealthServer
+from lorapick.live.kv_events import KvEvents
 from lorapick.live.metrics import Metrics, serve_metrics
 from lorapick.live.published import PublishedViews
 from lorapick.live.scrape import Scraper
@@ -106,7 +107,7 @@ def _build(settings: Settings, recorder: EventLog | None, *, transport: Transpor
 async def _run(
     settings: Settings, parts: _Parts, *, beside: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Scrape, follow the pods and read Envoy's counters, until `stop`."""
+    """Scrape, follow the pods and their KV events, and read Envoy's counters, until `stop`."""
     driver = parts.driver
     scraper = Scraper(
         settings.scrape,
@@ -116,10 +117,15 @@ async def _run(
         rng=random.Random(settings.seed),
     )
     driver.observers.append(scraper)
+    kv_events = KvEvents(submit=driver.submit, counts=parts.transport)
+    driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
     following = _discover(settings, beside, driver)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(scraper.run(), name="scraper")]
+        tasks = [
+            group.create_task(scraper.run(), name="scraper"),
+            group.create_task(kv_events.run(), name="KV events"),
+        ]
         if following is not None:
             tasks.append(group.create_task(following.run(), name="discovery"))
         if parts.envoy is not None:

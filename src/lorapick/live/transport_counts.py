@@ -1,4 +1,4 @@
-"""What the ext_proc server, and the event log, count by themselves, for the views that show it.
+"""What the ext_proc server, the event log and the KV events' followers count, for the views that show it.
 
 In: increments. Out: counts that only ever grow. Not here: what the picker counts (see `core.state.Tally`).
 """
@@ -23,16 +23,22 @@ class TransportCounts:
         """Streams that ended with an error of ours."""
         self.events_lost = 0
         """Events that are not in the event log because it could not be written."""
+        self.kv_events_missed = 0
+        """Messages of KV events that pods numbered and that never came."""
+        self.kv_events_malformed = 0
+        """Messages, or events in them, that could not be read."""
 
     def event_lost(self) -> None:
         """Count one."""
         self.events_lost += 1
 
     def faults(self) -> dict[str, int]:
-        """The last four by kind, in the words of `lorapick_faults_total`."""
+        """The last six by kind, in the words of `lorapick_faults_total`."""
         return {
             "decide_failure": self.decide_failures,
             "protocol_error": self.protocol_errors,
             "stream_error": self.stream_errors,
             "event_log": self.events_lost,
+            "kv_events_missed": self.kv_events_missed,
+            "kv_events_malformed": self.kv_events_malformed,
         }

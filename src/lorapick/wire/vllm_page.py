@@ -137,6 +137,11 @@ class LoraRequestsInfo:
         """Note an engine step that ended at unix time `wall` with these adapters in flight."""
         self.series[",".join(in_flight)] = wall
 
+    def renew(self, in_flight: Iterable[AdapterName], *, wall: Seconds) -> None:
+        """These were in flight up to `wall`."""
+        names = ",".join(in_flight)
+        self.series[names] = max(self.series.get(names, wall), wall)
+
 
 class ResidentAdapter(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `vllm:lora_adapter_loaded`."""

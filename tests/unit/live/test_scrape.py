@@ -293,7 +293,7 @@ async def test_a_page_that_breaks_the_parser_ends_nothing(
     from lorapick.live import scrape
     from lorapick.wire.engines import Dialect
 
-    def broken(_: bytes) -> None:
+    def broken(_: bytes, *, used_since: float | None = None) -> None:
         raise ZeroDivisionError("oops")
 
     monkeypatch.setitem(scrape.DIALECTS, Engine.VLLM, Dialect(parse=broken))  # type: ignore[arg-type]

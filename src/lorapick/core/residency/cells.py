@@ -17,9 +17,18 @@ class Cell:
     """Belief about one adapter on one pod. `tier` is DISK, CPU, LOADING or GPU_IDLE; serving follows from use."""
 
     __slots__ = (
-        "active", "begun", "came_from", "evidence", "evidence_kind", "expected", "in_flight", "pinned", "since",
-        "source", "tier",
-    )  # fmt: skip
+        "active",
+        "begun",
+        "came_from",
+        "evidence",
+        "evidence_kind",
+        "expected",
+        "in_flight",
+        "pinned",
+        "since",
+        "source",
+        "tier",
+    )
 
     def __init__(self, since: Seconds) -> None:
         self.tier = Tier.DISK

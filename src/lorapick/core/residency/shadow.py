@@ -89,13 +89,13 @@ class Shadow:
     def recall(self, used: Sequence[AdapterName], busy: Callable[[AdapterName], bool]) -> dict[AdapterName, Tier]:
         """The engine's own record of whom it ran since the last look, oldest first.
 
-        Return who changed level, and to where. An LRU holds the adapters used last, whatever came in between; busy ones
-        keep their slots besides.
+        Return who changed level, and to where. An LRU holds the adapters used last, whatever came in between; busy
+        ones keep their slots besides.
         """
-        order = dict.fromkeys([name for name in self.cpu if name not in used])
-        order.update(dict.fromkeys(used))
+        recent = dict.fromkeys(used)
+        order = {**dict.fromkeys(name for name in self.cpu if name not in recent), **recent}
         held = {name: None for name in self.gpu if busy(name)}
-        rest = [name for name in order if name not in held and (name in self.gpu or name in used)]
+        rest = [name for name in order if name not in held and (name in self.gpu or name in recent)]
         room = max(0, self.gpu_slots - len(held))
         fits = {**held, **dict.fromkeys(rest[len(rest) - room :] if room < len(rest) else rest)}
         old_gpu, old_cpu = self.gpu, self.cpu

@@ -310,7 +310,7 @@ class Residency(Beliefs):
         return ended
 
     def _recall(self, home: PodResidency, used: tuple[AdapterName, ...], *, now: Seconds, levels: bool) -> None:
-        """Take over in which order the engine says it last ran its adapters; and `levels`, unless it lists them."""
+        """Take over in which order the engine last ran its adapters; and `levels`, unless it lists them."""
         if not levels:
             home.shadow.order(used)
             return

@@ -30,6 +30,7 @@ from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.faults import Faults, FaultSwitch, FaultyRoutes
 from lorapick.live.podserver.generate import Endpoint, Generator
 from lorapick.live.podserver.json_response import MsgspecResponse
+from lorapick.live.podserver.kv_publisher import KvPublisher
 from lorapick.live.podserver.metrics import CountedRoutes, build_registry
 from lorapick.live.podserver.more_dialects import Messages, Responses
 from lorapick.live.podserver.options import PodServerOptions
@@ -40,9 +41,15 @@ VLLM_VERSION = "0.32.0"
 
 
 def build_app(options: PodServerOptions) -> Starlette:
-    """An application that is one emulated pod; its model runs while the application's lifespan does."""
+    """An application that is one emulated pod; its model runs while the application's lifespan does.
+
+    Raises:
+        BadPodConfig: the configuration describes no pod.
+        OSError: KV events cannot be published at their port.
+    """
     clock = ModelClock(options.speed)
     driver = PodDriver(options.config, options.adapters, clock, draw=random.Random(options.seed).random)
+    driver.publisher = _publisher(options)
     faults = msgspec.convert({"metrics": options.metrics_fault, "metrics_lag": options.metrics_lag}, Faults)
     switch = FaultSwitch(faults)
     registry, counters = build_registry(options, driver, switch)
@@ -57,12 +64,25 @@ def build_app(options: PodServerOptions) -> Starlette:
             yield
         finally:
             running.cancel()
+            if driver.publisher is not None:
+                driver.publisher.close()
 
     return Starlette(
         routes=[*routes, _metrics_route(registry)],
         lifespan=lifespan,
         middleware=[Middleware(CountedRoutes, counters, paths), Middleware(FaultyRoutes, switch)],
         exception_handlers={RefusalError: _refused, HTTPException: _http_error, ClientDisconnect: _nobody},
+    )
+
+
+def _publisher(options: PodServerOptions) -> KvPublisher | None:
+    if options.kv_events_port is None:
+        return None
+    return KvPublisher(
+        host=options.host,
+        port=options.kv_events_port,
+        topic=f"kv@{options.name}@{options.base_model}",
+        block_size=options.config.block_size,
     )
 
 
@@ -130,7 +150,9 @@ def _emulator_routes(options: PodServerOptions, driver: PodDriver, switch: Fault
     async def state(request: Request) -> Response:
         del request
         stats = msgspec.to_builtins(driver.stats())
-        return MsgspecResponse({"name": options.name, "registered": driver.registered, "stats": stats})
+        endpoint = None if driver.publisher is None else driver.publisher.endpoint
+        facts = {"name": options.name, "registered": driver.registered, "kv_events": endpoint, "stats": stats}
+        return MsgspecResponse(facts)
 
     async def faults(request: Request) -> Response:
         if request.method == "POST":

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 
 from lorapick.live.podserver.clock import ModelClock
+from lorapick.live.podserver.kv_publisher import KvPublisher
 from lorapick.live.podserver.records import PodRecords
 from lorapick.live.podserver.refusals import RefusalError, internal
 from lorapick.live.podserver.ticket import Ticket
@@ -61,6 +62,8 @@ class PodDriver:
         self.records = PodRecords(clock, config.max_model_len)
         self.started_wall = clock.started_wall
         """Unix time of the start or the last restart."""
+        self.publisher: KvPublisher | None = None
+        """Tells of KV blocks; None: nobody is told."""
         self.failure: str | None = None
         """Why the engine died; None: it lives."""
 
@@ -134,6 +137,8 @@ class PodDriver:
         self.records = PodRecords(self._clock, self._config.max_model_len)
         self._loaded_from.clear()
         self.started_wall = self._clock.wall(now)
+        if self.publisher is not None:
+            self.publisher.restarted()
         self._fail_all("the emulated pod restarted")
         self._wake.set()
 
@@ -205,6 +210,8 @@ class PodDriver:
             if ticket.first_token_at is None:
                 self.records.first_token(ticket, event.t)
                 ticket.first_token_at = event.t
+                if self.publisher is not None:
+                    self.publisher.stored(ticket, wall=self._clock.wall(event.t))
         elif isinstance(event, RequestFinished):
             del self._tickets[event.request_id]
             ticket.cached_tokens = event.cached_tokens

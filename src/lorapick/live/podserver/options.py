@@ -46,6 +46,8 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Oldest age of the statistics that a scrape may get."""
     metrics_fault: str = "ok"
     """`ok`, `garbage`, `hang` or `error`; can be changed at run time."""
+    kv_events_port: int | None = None
+    """Where KV events are published over ZMQ; 0: any free port. None: nowhere."""
     drain_timeout: Seconds = 10.0
     """Real seconds that requests in flight get after SIGTERM."""
 
@@ -56,6 +58,8 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             f"speed is {self.speed}; it must be {slowest:g} to {fastest:g} (1.0 is real time)",
         )
         _require(0 <= self.port <= 65_535, f"port is {self.port}; ports go from 0 (any free one) to 65535")
+        events = self.kv_events_port or 0
+        _require(0 <= events <= 65_535, f"kv_events_port is {events}; ports go from 0 (any free one) to 65535")
         _require(bool(self.name), "name is empty; name the pod, for example pod-0")
         _require(bool(self.base_model), "base_model is empty; name it as clients will ask for it")
         for what in ("metrics_lag", "drain_timeout"):

@@ -14,6 +14,9 @@ from lorapick.live.podserver.ticket import Ticket
 from lorapick.model.units import AdapterName, Seconds, Tokens
 from lorapick.wire.vllm_page import LoraRequestsInfo, RequestHistograms
 
+_LAST_STEP: Seconds = 1e-3
+"""Real seconds before its end at which a request was last in flight; the closed form knows no steps between changes."""
+
 
 class PodRecords:
     """Counts since the pod's start or its last restart."""
@@ -45,6 +48,7 @@ class PodRecords:
         """A request is no longer in flight, for whatever reason."""
         adapter = ticket.request.adapter
         if adapter is not None and ticket.first_token_at is not None:
+            self.lora_requests.renew(self._active, wall=self._clock.wall(at) - _LAST_STEP)
             self._active[adapter] -= 1
             if not self._active[adapter]:
                 del self._active[adapter]

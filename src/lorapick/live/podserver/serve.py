@@ -74,8 +74,17 @@ async def serve(
         PortInUseError: another process listens on the port.
         CannotListenError: the host is not an address of this machine.
     """
-    app = build_app(options)
     listener = _bind(options.host, options.port)
+    try:
+        app = build_app(options)
+    except OSError as error:
+        listener.close()
+        raise CannotListenError(
+            f"cannot publish KV events: {error.strerror}; give a free port with --kv-events-port, or 0"
+        ) from None
+    except BaseException:
+        listener.close()
+        raise
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(
         app,

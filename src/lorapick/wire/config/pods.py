@@ -105,6 +105,20 @@ def http_url(at: At) -> str:
     return value
 
 
+def zmq_endpoint(at: At) -> str:
+    """Where a pod publishes: `tcp://ip:port` or `ipc://path`, which the picker connects to."""
+    value = text(at)
+    scheme, _, rest = value.partition("://")
+    host, _, port = rest.rpartition(":")
+    valid = bool(rest) if scheme == "ipc" else scheme == "tcp" and bool(host) and port.isascii() and port.isdigit()
+    if not valid or host == "*":
+        at.refuse(
+            "must be the ZMQ endpoint on which the pod publishes, tcp://ip:port or ipc://path",
+            hint='for example "tcp://10.0.0.7:5557" for a vLLM whose own endpoint is "tcp://*:5557"',
+        )
+    return value
+
+
 def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
     """Reader of a list of pods with these defaults."""
 
@@ -129,6 +143,7 @@ def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
             "engine": choice(*_ENGINES),
             "base_model": text,
             "dcgm_url": http_url,
+            "kv_events": zmq_endpoint,
             **LIMITS,
         },
         required=("name", "address"),

@@ -35,12 +35,13 @@ def parse(page: bytes) -> PodReport:
         read.also((_PAGE_SIZE, _PAGES))  # newer versions: gauges of their own
         block = read.largest(_PAGE_SIZE, where=_FIRST_RANK)
         blocks = read.count(_PAGES, where=_FIRST_RANK)
+    slots = read.largest(_SLOTS, where=_FIRST_RANK)  # `--max-loras-per-batch`, which counts the base model as one
     return PodReport(
         waiting=read.count(_WAITING, where=_FIRST_RANK),
         running=read.count(_RUNNING, where=_FIRST_RANK),
         kv_usage=read.share(_KV, where=_FIRST_RANK),
         preemptions=read.count(_RETRACTED, where=_FIRST_RANK),
-        max_loras=read.largest(_SLOTS, where=_FIRST_RANK),
+        max_loras=None if slots is None else max(1, slots - 1),
         block_size=block,
         gpu_blocks=blocks,
         process_start=read.process_start(),

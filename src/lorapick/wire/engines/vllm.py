@@ -14,7 +14,7 @@ Facts of vLLM that shape this file (read in 0.32.0):
 from collections.abc import Sequence
 
 from lorapick.model.pods import GpuSource, LoadedAdapter, PodReport
-from lorapick.model.units import AdapterName
+from lorapick.model.units import AdapterName, Seconds
 from lorapick.wire.engines.readings import MOST_NAMES, PROCESS_START, Readings
 from lorapick.wire.exposition import ExpositionError, Sample
 
@@ -32,12 +32,14 @@ _SLOTS = "vllm:max_gpu_lora_adapters"
 _FAMILIES = (PROCESS_START, _RUNNING, _WAITING, _BY_REASON, _KV, _PREEMPTIONS, _IN_FLIGHT, _CACHE, _LOADED)
 """In the order of vLLM's page, which makes reading it one pass."""
 
+_MOST_SETS = 512
+"""Series of activity whose names are read for the record of use, the newest ones: what is older was evicted since."""
 _MOST_DIGITS = 6
 """Of a number of slots; a label may hold anything."""
 
 
-def parse(page: bytes) -> PodReport:
-    """Read one page.
+def parse(page: bytes, /, *, used_since: Seconds | None = None) -> PodReport:
+    """Read one page; `used_since`: the last one's `used_until`.
 
     Raises:
         ExpositionError: the page is not vLLM's, or a line that matters is malformed.
@@ -46,7 +48,8 @@ def parse(page: bytes) -> PodReport:
     read.need((_RUNNING, _WAITING), engine="vLLM")
     if not read.samples(_KV):
         read.also([_KV_BEFORE_0_10])
-    newest = _newest(read.samples(_IN_FLIGHT))
+    activity = read.samples(_IN_FLIGHT)
+    newest = _newest(activity)
     running, waiting = (_names(newest, label) for label in _IN_FLIGHT_LABELS)
     apart = running != waiting
     gpu, memory = read.emulated()
@@ -62,6 +65,8 @@ def parse(page: bytes) -> PodReport:
         in_flight_adapters=_names(newest, *_IN_FLIGHT_LABELS) if apart else running,
         running_adapters=running if apart else None,
         waiting_adapters=waiting if apart else None,
+        used=_used(activity, since=used_since),
+        used_until=newest[0].value if newest else None,
         loaded=_loaded(read),
         max_loras=_slots(read, newest),
         block_size=read.label_number(_CACHE, "block_size", total=False),
@@ -78,6 +83,20 @@ def _newest(samples: Sequence[Sample]) -> list[Sample]:
     if len(newest) > MOST_NAMES:
         raise ExpositionError(f"{len(newest)} series of {_IN_FLIGHT} are current; the limit is {MOST_NAMES}")
     return newest
+
+
+def _used(activity: Sequence[Sample], *, since: Seconds | None) -> tuple[AdapterName, ...]:
+    """Adapters in the order of the last step that each was in flight at, oldest first; those of steps after `since`.
+
+    No set of names is ever removed from the page, so its times are a record of use since the process began.
+    """
+    later = sorted((s for s in activity if since is None or s.value > since), key=lambda sample: sample.value)
+    order: dict[AdapterName, None] = {}
+    for sample in later[-_MOST_SETS:]:
+        for name in _names([sample], _IN_FLIGHT_LABELS[0]) or ():
+            order.pop(name, None)
+            order[name] = None
+    return tuple(order)[-MOST_NAMES:]
 
 
 def _names(newest: Sequence[Sample], *under: str) -> tuple[AdapterName, ...] | None:

@@ -43,7 +43,7 @@ def test_an_adapter_shows_from_first_token_to_last_end_in_order_of_first_tokens(
     again = begin(records, "a", 8.0)
     records.left(b2, 9.0)
     records.ended(again, 10.0, "length")
-    assert series == {"b": 7.0, "b,a": 8.0, "a": 9.0, "": 10.0}
+    assert series == {"b": 7.0, "b,a": 8.999, "a": 9.999, "": 10.0}, "the last step is a millisecond before the end"
 
 
 def test_a_queued_adapter_is_absent() -> None:

@@ -29,7 +29,7 @@ sglang:lora_pool_slots_total{dp_rank="0",model_name="m",tp_rank="0"} 8.0
         running=7,
         kv_usage=0.2,
         preemptions=5,
-        max_loras=8,
+        max_loras=7,
         block_size=64,
         gpu_blocks=1000,
         process_start=1.7e9,

@@ -24,6 +24,8 @@ def test_a_real_page_of_vllm_0_32_under_load() -> None:
         kv_usage=0.00219780219780219,
         preemptions=0,
         in_flight_adapters=("ad0", "ad1"),
+        used=("ad4", "ad5", "ad2", "ad3", "ad0", "ad1"),
+        used_until=1795990335.218214,
         max_loras=2,
         block_size=128,
         gpu_blocks=4096,
@@ -199,3 +201,24 @@ def test_a_page_of_very_many_names_is_refused_before_it_takes_the_pickers_time(l
 def test_as_many_names_as_are_allowed() -> None:
     names = [f"n{at}" for at in range(4096)]
     assert read(IN_FLIGHT.format(",".join(names), "")).in_flight_adapters == tuple(names)
+
+
+def test_the_record_of_use_goes_on_where_the_last_page_ended() -> None:
+    lines = [
+        f'vllm:lora_requests_info{{max_lora="2",running_lora_adapters="{names}",waiting_lora_adapters="{names}"}} {at}'
+        for names, at in (("a,b", 5), ("b", 6), ("c", 7), ("", 8))
+    ]
+    page = "\n".join([QUEUES, *lines, ""]).encode()
+    first = vllm.parse(page)
+    assert (first.used, first.used_until) == (("a", "b", "c"), 8.0)
+    assert vllm.parse(page, used_since=5.0).used == ("b", "c")
+    assert vllm.parse(page, used_since=8.0).used == ()
+
+
+def test_only_the_newest_sets_count_for_the_record_of_use() -> None:
+    lines = [
+        f'vllm:lora_requests_info{{max_lora="2",running_lora_adapters="a{at}",waiting_lora_adapters="a{at}"}} {at}'
+        for at in range(1, 701)
+    ]
+    used = vllm.parse("\n".join([QUEUES, *lines, ""]).encode()).used
+    assert (len(used), used[0], used[-1]) == (512, "a189", "a700")
