@@ -149,7 +149,8 @@ def leave_a_closed_budget(state):
 
 
 def take_slots_away(state):
-    state.residency.home(0).shadow.gpu_slots = 1
+    state.residency.resize(0, gpu_slots=1, cpu_slots=9)
+    state.refresh(0)
 
 
 def clear_a_slot_for_nobody(state):

@@ -22,13 +22,13 @@ def test_all_is_well(residency):
 
 
 def test_loads_under_way(residency):
-    residency._loading.clear()
+    residency._loads._cells.clear()
     with pytest.raises(AssertionError, match=r"cells say \[\('code', 0\)\] load, the list says \[\]"):
         check(residency)
 
 
 def test_when_the_next_one_ends(residency):
-    residency._next_due = 99.0
+    residency._loads.next_due = 99.0
     with pytest.raises(AssertionError, match=r"a load ends at 0.7, nobody looks before 99.0"):
         check(residency)
 
