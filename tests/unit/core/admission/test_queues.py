@@ -1,6 +1,7 @@
 """Who waits at the picker and who is next: against a list that is searched anew each time."""
 
-from hypothesis import settings, strategies as st
+from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lorapick.core.admission.queues import Queues, Waiter
