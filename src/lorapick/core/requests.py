@@ -11,16 +11,13 @@ from lorapick.core.deciding import assign, decide
 from lorapick.core.naming import Unknown, resolve
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
-from lorapick.core.waiting import give_turns, reject_unknown
+from lorapick.core.waiting import MOST_TRIES, give_turns, reject_unknown
 from lorapick.model.effects import Effect, Note
 from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
-
-MOST_TRIES = 16
-"""Flows that are tried in vain before those behind them must wait for the next event."""
 
 
 def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> list[Effect]:

@@ -26,6 +26,8 @@ PASSING_AWAY = (
     CODE[Reason.PRESSURE_HARD],
 )
 """Vetoes that end when the pod has done what it is doing."""
+MOST_TRIES = 16
+"""Flows that are tried in vain before those behind them must wait for the next event."""
 
 
 def hold_for_load(case: Case, row: int) -> list[Effect]:
@@ -135,19 +137,32 @@ def _patience(case: Case, row: int) -> Seconds:
 
 def give_turns(state: FleetState, *, now: Seconds, cause: int) -> None:
     """Clear a slot for whoever has waited longer than patience allows, when nothing but slots keeps it waiting."""
-    for waiter in state.queues.impatient(now):
+    left = state.columns.slots_left
+    full = [row for row, _ in state.columns.live() if left[row] <= 0.0 and not state.turns.taken(row)]
+    tries = MOST_TRIES
+    for waiter in state.queues.impatient(now) if full else ():
         name = waiter.flow[2]
-        if name is not None and state.turns.row_of(name) < 0:
-            _give_turn(state, name, case=Case(state, state.flights[waiter.request_id], now=now, cause=cause))
+        if name is None or state.turns.row_of(name) >= 0:
+            continue
+        case = Case(state, state.flights[waiter.request_id], now=now, cause=cause)
+        row = _give_turn(case, name, rows=full)
+        if row >= 0:
+            full.remove(row)
+        tries -= 1
+        if not full or not tries:
+            break
 
 
-def _give_turn(state: FleetState, name: AdapterName, *, case: Case) -> None:
-    full = CODE[Reason.SLOTS_FULL]
-    rows = [row for row, _ in state.columns.live() if veto(case.query, state.columns, row=row, now=case.now) == full]
+def _give_turn(case: Case, name: AdapterName, *, rows: list[int]) -> int:
+    """Clear a slot on one of the rows; -1: on none of them it would help."""
+    state, slots_full = case.state, CODE[Reason.SLOTS_FULL]
+    rows = [row for row in rows if veto(case.query, state.columns, row=row, now=case.now) == slots_full]
     homes = [state.residency.home(row) for row in rows]
     home = state.turns.begin(name, homes, demand=state.prices.demand, now=case.now)
-    if home is not None:
-        state.gates.refresh(home.row)
+    if home is None:
+        return -1
+    state.gates.refresh(home.row)
+    return home.row
 
 
 # -- refusal

@@ -287,6 +287,29 @@ def test_a_hundred_requests_for_a_cold_adapter_in_two_seconds_begin_one_load():
     assert sum("waits" in line for line in told) == 19
 
 
+def test_by_cost_they_begin_a_second_load_only_where_a_crowd_costs_more_than_that():
+    settings = Settings(picking=PickingSettings(policy="cost"), load_times=LoadTimes(disk=3.0))
+    book = Playbook(
+        pods=[plain_pod(f"p{index}", max_queue=99) for index in range(8)], adapters=["cold"], settings=settings
+    )
+    told = []
+    for number in range(1, 101):
+        book.now = number * 0.02
+        told += book.arrive("cold")
+    assert book.fleet.state.tally.loads == 1
+    assert {line.split(" -> ")[1].split()[0] for line in told} == {book.effects[0].target.pod}
+    book.start("r1")
+    assert " -> " in book.arrive("cold")[0]
+    assert book.fleet.state.tally.loads == 2, "a hundred are there: 4 s of waiting, against 3 s of load"
+    for number in range(1, 61):
+        book.end(f"r{number}")
+    book.end("r101")
+    book.apply(events.ConfigChanged, settings=book.settings)
+    loads = book.fleet.state.tally.loads
+    book.arrive("cold")
+    assert book.fleet.state.tally.loads == loads
+
+
 def test_more_than_max_queued_are_shed():
     book = small(admission=AdmissionSettings(max_queued=1), seats=1, queue=1)
     book.arrive("legal", subset=("p0",))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lorapick.model.adapters import Adapter
 from lorapick.model.pods import Pod, PodLimits
-from lorapick.model.settings import PickingSettings, Settings
+from lorapick.model.settings import AdmissionSettings, PickingSettings, Settings
 from lorapick.pod.values import AdapterSpec, PodConfig, StepCosts, SwapCosts, SwapMode
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.tally import Tally
@@ -36,6 +36,7 @@ def world(
     pods: int = 1,
     adapters: Sequence[str] = ("x", "y", "z"),
     policy: str = "weighted",
+    admission: AdmissionSettings | None = None,
     pod: PodConfig | None = None,
     tally: Tally | None = None,
 ) -> tuple[World, Tally]:
@@ -45,6 +46,7 @@ def world(
     setup = Setup(
         settings=Settings(
             picking=PickingSettings(policy=policy),
+            admission=admission or AdmissionSettings(),
             adapters=tuple(Adapter(name=name, declared=True) for name in adapters),
         ),
         pods=[(Pod(name=f"pod-{n}", address=f"sim:{n}", limits=pod.limits), pod) for n in range(1, pods + 1)],
