@@ -13,7 +13,7 @@ from lorapick.core.naming import near_names
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import NOBODY, Choice, pick
 from lorapick.core.picking.policy import Policy
-from lorapick.core.picking.query import Query, prepare
+from lorapick.core.picking.query import NOTHING_CACHED, Query, prepare
 from lorapick.core.picking.verdicts import FULL, judge, why_nobody
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Dispatch, Effect, Hold, Note, Reject
@@ -25,6 +25,8 @@ from lorapick.model.units import PodName, Ratio, Seconds
 
 TIERS = tuple(Tier)
 """By code; a call of the enum costs thirty times as much."""
+LOADING = Tier.LOADING
+"""Found faster than the enum's member."""
 RETRY_AFTER = 1.0
 """Seconds that a client should wait before it tries a refused request again."""
 
@@ -59,15 +61,18 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
     deadline = flight.request.deadline
     if deadline is not None and now >= deadline:
         return [reject(case, Reason.DEADLINE, message="its deadline has passed")]
-    choice, notes = _choose(case)
+    effects: list[Effect] = []
+    choice = _choose(case, effects)
     lead = _follow(case, choice)
     if lead is not None:
         if not lead.room:
-            return [*notes, *_hold(case, lead.row)]
-        return [*notes, _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)]
-    if choice.row < 0:
-        return [*notes, _reject_nobody(case)]
-    return [*notes, _dispatch(case, choice)]
+            return [*effects, *_hold(case, lead.row)]
+        effects.append(_dispatch(case, _instead(case, choice, row=lead.row), follows_load=True))
+    elif choice.row < 0:
+        effects.append(_reject_nobody(case))
+    else:
+        effects.append(_dispatch(case, choice))
+    return effects
 
 
 def _query(state: FleetState, flight: Flight) -> Query:
@@ -76,9 +81,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
     if request.session is not None:
         pod = state.sessions.get((request.model, request.session))
         session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
-    query = prepare(
-        request, flight.adapter, columns=state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
-    )
+    kv = state.prefixes.match(flight.blocks) if flight.blocks else NOTHING_CACHED
+    query = prepare(request, flight.adapter, columns=state.columns, kv=kv, session_row=session_row)
     query.seed = state.seed
     if state.policy.counts_in_flight and query.adapter is not None:
         query.in_flight = state.residency.in_flight(query.adapter)
@@ -88,13 +92,14 @@ def _query(state: FleetState, flight: Flight) -> Query:
 # -- which pod
 
 
-def _choose(case: Case) -> tuple[Choice, list[Effect]]:
-    choice, notes = _pick(case)
+def _choose(case: Case, effects: list[Effect]) -> Choice:
+    choice = _pick(case, effects)
     if choice.row < 0 and _only_old_reports(case):
         # Never worse than no picker: old reports are better than a refusal.
         case.query.ignore_stale = case.degraded = True
-        choice, notes = _pick(case)
-    return choice, notes
+        effects.clear()
+        choice = _pick(case, effects)
+    return choice
 
 
 def _only_old_reports(case: Case) -> bool:
@@ -104,19 +109,18 @@ def _only_old_reports(case: Case) -> bool:
     return STALE in codes and not any(code in FULL for code in codes)
 
 
-def _pick(case: Case) -> tuple[Choice, list[Effect]]:
+def _pick(case: Case, effects: list[Effect]) -> Choice:
     """Pick by the configured policy; when that fails, by the spare one: scoring must not cost a request its pod."""
     state = case.state
     fallbacks = state.settings.picking.fallbacks
     try:
-        choice = pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
-        return choice, []
+        return pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
     except Exception as error:  # noqa: BLE001 - whatever a policy raises must not cost the request its pod; it is noted
         facts: dict[str, str | float] = {"policy": case.policy.name, "error": f"{type(error).__name__}: {error}"}
         state.tally.scoring_errors += 1
         case.policy, case.degraded = state.spare_policy, True
-    choice = pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
-    return choice, [Note(cause=case.cause, kind="scoring_error", facts=facts)]
+    effects.append(Note(cause=case.cause, kind="scoring_error", facts=facts))
+    return pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
 
 
 def _follow(case: Case, choice: Choice) -> Lead | None:
@@ -125,19 +129,19 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
     Followers of one load stay together [R3.3]: a second load may begin only when the first has kept them
     waiting for longer than it would have taken.
     """
-    state, query, flight = case.state, case.query, case.flight
-    codes = query.codes
+    codes = case.query.codes
     if codes is None or not case.policy.coalesces:
         return None
-    if choice.row >= 0 and (codes[choice.row] & TIER_BITS) >= Tier.LOADING:
+    if choice.row >= 0 and (codes[choice.row] & TIER_BITS) >= LOADING:
         return None
+    state, query, flight = case.state, case.query, case.flight
     name = flight.adapter_name
     assert name is not None
     if flight.follow_until is None:
         rows = state.residency.loading_rows(name)
     elif case.now < flight.follow_until:
         # The load it waited for may have ended.
-        rows = [row for row in range(state.columns.rows) if (codes[row] & TIER_BITS) >= Tier.LOADING]
+        rows = [row for row in range(state.columns.rows) if (codes[row] & TIER_BITS) >= LOADING]
     else:
         return None
     full = None
@@ -174,7 +178,8 @@ def _hold(case: Case, row: int) -> list[Effect]:
         return []
     state.holds.add(request.id, row, until=flight.follow_until)
     made = _pick_value(case, NOBODY, reason=Reason.HELD_FOR_LOAD, follows=state.columns.targets[row].pod)
-    _journal(case, made, outcome="held")
+    if state.journal.on:
+        _journal(case, made, outcome="held")
     return [
         Hold(cause=case.cause, request_id=request.id, until=flight.follow_until, reason=Reason.HELD_FOR_LOAD, pick=made)
     ]
@@ -199,17 +204,19 @@ def _patience(case: Case, row: int) -> Seconds:
 def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effect:
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
-    state.holds.remove(request.id)
-    made = _pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
-    _journal(case, made, outcome="dispatched")
-    assign(state, flight, row=choice.row, now=case.now)
-    columns.turn = choice.row + 1
-    targets = columns.targets
-    name = flight.adapter_name
+    if flight.follow_until is not None:
+        state.holds.remove(request.id)
+    row, targets = choice.row, columns.targets
+    made = _pick_value(case, choice, follows=targets[row].pod if follows_load else None)
+    if state.journal.on:
+        _journal(case, made, outcome="dispatched")
+    assign(state, flight, row=row, now=case.now)
+    columns.turn = row + 1
+    name = case.query.adapter
     return Dispatch(
         cause=case.cause,
         request_id=request.id,
-        target=targets[choice.row],
+        target=targets[row],
         fallbacks=tuple([targets[row] for row in choice.fallbacks]),
         pick=made,
         model=name if name is not None and name != request.model else None,
@@ -224,16 +231,17 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
     if flight.adapter is not None:
         tier = flight.tier = state.residency.dispatched(row, flight.adapter.name, now=now)
         tally.picks_by_tier[tier.word] += 1
-        if tier is Tier.LOADING:
+        if tier is LOADING:
             tally.coalesced += 1
-        elif tier < Tier.LOADING:
+        elif tier < LOADING:
             tally.loads += 1
     else:
         tally.picks_by_tier["base"] += 1
     state.loads[row].dispatched(now)
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
-    state.remember_session(request, flight.pod)
+    if request.session is not None:
+        state.remember_session(request, flight.pod)
     state.refresh(row)
 
 
@@ -272,7 +280,8 @@ def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     """Answer the client ourselves; the request is over."""
     state, request_id = case.state, case.flight.request.id
     made = _pick_value(case, NOBODY, reason=reason)
-    _journal(case, made, outcome="rejected")
+    if state.journal.on:
+        _journal(case, made, outcome="rejected")
     state.holds.remove(request_id)
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1
@@ -293,19 +302,19 @@ def reject(case: Case, reason: Reason, *, message: str) -> Effect:
 
 
 def _pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, follows: PodName | None = None) -> Pick:
-    state, codes, row = case.state, case.query.codes, choice.row
-    targets = state.columns.targets
+    query, columns, row = case.query, case.state.columns, choice.row
+    codes, targets, won = query.codes, columns.targets, row >= 0
     return Pick(
-        request_id=case.flight.request.id,
-        adapter=case.query.adapter,
-        pod=targets[row].pod if row >= 0 else None,
-        score=choice.score if row >= 0 else None,
-        tier=TIERS[codes[row] & TIER_BITS] if codes is not None and row >= 0 else None,
+        request_id=query.request_id,
+        adapter=query.adapter,
+        pod=targets[row].pod if won else None,
+        score=choice.score if won else None,
+        tier=TIERS[codes[row] & TIER_BITS] if won and codes is not None else None,
         fallbacks=tuple([targets[other].pod for other in choice.fallbacks]),
         reason=reason,
         follows=follows,
         policy=case.policy.name,
-        version=state.columns.version,
+        version=columns.version,
         degraded=case.degraded,
     )
 
@@ -313,7 +322,7 @@ def _pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, fol
 def _journal(case: Case, made: Pick, *, outcome: str) -> None:
     """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
     state, query = case.state, case.query
-    if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
+    if not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
         return
     view = state.columns.frozen(query.adapter, reads=case.policy.reads)
     if query.codes is not None:

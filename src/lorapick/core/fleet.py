@@ -102,8 +102,9 @@ class Fleet:
 
     def next_wakeup(self) -> Seconds | None:
         """When a Ticked is needed at the latest, because a hold or the load it waits for runs out; None: no need."""
-        due = self._state.holds.next_due()
-        return due if due is None else min(due, self._state.residency.next_due)
+        state = self._state
+        due = state.holds.next_due() if state.holds.held else None
+        return due if due is None else min(due, state.residency.next_due)
 
     def check(self) -> None:
         """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""

@@ -17,6 +17,9 @@ from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
+SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
+"""Found faster than the enum's members."""
+
 
 def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> list[Effect]:
     """Resolve the name and decide."""
@@ -99,15 +102,20 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     flight = state.flights.pop(event.request_id, None)
     if flight is None:
         return []
-    state.holds.remove(event.request_id)
-    state.tally.outcomes[event.outcome] += 1
+    if flight.follow_until is not None:
+        state.holds.remove(event.request_id)
+    outcome, status = event.outcome, event.status
+    state.tally.outcomes[outcome] += 1
     row = flight.row
     if row < 0:
         return []
-    served = event.outcome is Outcome.SERVED and event.status is not None and event.status < 400
-    effects = _ran(state, flight, now=now, cause=event.id) if served else []
-    _take_off(state, flight, now=now, load_failed=event.outcome is Outcome.FAILED and not flight.started)
-    return [*effects, *release(state, row, now=now, cause=event.id)]
+    effects: list[Effect] = []
+    if outcome is SERVED and status is not None and status < 400:
+        effects = _ran(state, flight, now=now, cause=event.id)
+    _take_off(state, flight, now=now, load_failed=outcome is FAILED and not flight.started)
+    if state.holds.any_for(row):
+        effects += release(state, row, now=now, cause=event.id)
+    return effects
 
 
 def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> None:
@@ -152,7 +160,10 @@ def gate(state: FleetState, row: int) -> None:
         if load.critical
         else None
     )
-    state.columns.gate[row] = 0 if reason is None else CODE[reason]
+    code = 0 if reason is None else CODE[reason]
+    if code != state.columns.gate[row]:
+        state.columns.gate[row] = code
+        state.columns.settle(row)
 
 
 # -- held requests
@@ -160,8 +171,6 @@ def gate(state: FleetState, row: int) -> None:
 
 def release(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
     """Try again the requests held for a pod, oldest first, until one must go on waiting for it."""
-    if not state.holds.any_for(row):
-        return []
     effects: list[Effect] = []
     for request_id in state.holds.waiting_for(row):
         answer = decide(state, state.flights[request_id], now=now, cause=cause)

@@ -118,11 +118,9 @@ class FleetState:
 
     def refresh(self, row: int) -> None:
         """Write a pod's load into its columns."""
-        load = self.loads[row]
         columns = self.columns
-        columns.queue[row] = load.queue_depth()
-        columns.load[row] = load.total()
-        columns.gpu[row], columns.gpu_source[row] = load.gpu_utilization()
+        columns.queue[row], columns.load[row], columns.gpu[row], columns.gpu_source[row] = self.loads[row].figures()
+        columns.settle(row)
 
     def remember_session(self, request: Request, pod: PodName) -> None:
         """Note which pod serves a session."""
