@@ -680,7 +680,7 @@ class PodTwin:
             time[key] += seconds
         names = []
         for work in self.in_flight():
-            if work.weights is not None and work.weights.name not in names:
+            if work.tokens and work.weights is not None and work.weights.name not in names:
                 names.append(work.weights.name)
         return PodStats(
             running=len(self.running),
