@@ -29,6 +29,8 @@ class World:
     def __init__(self, seed: int, size: int) -> None:
         self.name = f"World({seed}, {size})"
         self.chance = Random(seed)
+        self.calm = seed % 3 == 0
+        """Most fleets: no pod refuses anybody."""
         self.columns = self.fleet(size)
         self.query = self.ask()
 
@@ -36,8 +38,12 @@ class World:
         return self.name
 
     def rarely(self, value, *, otherwise):
-        """`value` one time in six."""
-        return value if self.chance.random() < 1 / 6 else otherwise
+        """`value` one time in six, on a calm fleet never."""
+        return value if self.chance.random() < 1 / 6 and not self.calm else otherwise
+
+    def any(self, *values):
+        """One of the values, on a calm fleet the first."""
+        return values[0] if self.calm else self.chance.choice(values)
 
     def share(self):
         """Few values, so that ties happen; and any, so that rounding is met."""
@@ -45,7 +51,8 @@ class World:
 
     def code(self):
         source = self.chance.randrange(CODES >> SOURCE_SHIFT)
-        return self.chance.choice([*Tier]) | self.rarely(PINNED, otherwise=0) | source << SOURCE_SHIFT
+        tiers = [tier for tier in Tier if tier > Tier.UNREGISTERED or not self.calm]
+        return self.chance.choice(tiers) | self.rarely(PINNED, otherwise=0) | source << SOURCE_SHIFT
 
     def scrape(self):
         """What a page said; the names under its two labels need not be the same."""
@@ -60,20 +67,29 @@ class World:
         for row in range(size):
             role = self.rarely(Role.PREFILL, otherwise=Role.BOTH)
             base = self.rarely("other", otherwise="base")
-            columns.add(plain_pod(f"p{row}", role=role, base_model=base, max_queue=choice([8, 8, 8, 3, 0])))
+            rank = self.rarely(8, otherwise=64)
+            columns.add(
+                plain_pod(
+                    f"p{row}",
+                    max_lora_rank=rank,
+                    role=role,
+                    base_model=base,
+                    max_queue=choice([8, 8, 8, 3, 0] if not self.calm else [8, 20]),
+                )
+            )
             columns.adapters["legal"][row] = self.code()
             columns.gate[row] = self.rarely(CODE[Reason.DRAINING], otherwise=0)
-            columns.pressure[row] = self.rarely(CODE[Reason.PRESSURE_SOFT], otherwise=0)
-            columns.fresh_until[row] = choice([NOW + 1, NOW + 1, NOW + 1, NOW, NOW - 1])
-            columns.queue[row] = choice([0.0, 0.0, 1.0, 2.0, 7.0, 8.0])
+            columns.press(row, self.rarely(CODE[Reason.PRESSURE_SOFT], otherwise=0))
+            columns.good_until(row, self.any(NOW + 1, NOW + 1, NOW + 1, NOW, NOW - 1))
+            columns.queue[row] = choice([0.0, 0.0, 1.0, 2.0, 7.0, 8.0] if not self.calm else [0.0, 1.0, 7.0])
             columns.gpu[row] = self.share()
-            columns.max_rank[row] = self.rarely(8.0, otherwise=64.0)
             columns.free_slots[row] = choice([0.0, 1.0])
             columns.slots_left[row] = choice([inf, inf, 2.0, 0.0, -1.0])
             columns.load_price[row] = choice([0.0, 0.1, self.chance.random()])
             columns.load[row] = float(choice([0, 0, 1, 2, 9, self.chance.randrange(2_000_000)]))
             columns.scraped[row] = self.scrape()
-        for name in self.chance.sample([*columns.row_of], k=min(size, choice([0, 0, 1, 2]))):
+            columns.settle(row)
+        for name in self.chance.sample([*columns.row_of], k=min(size, self.any(0, 0, 1, 2))):
             columns.remove(name)
         columns.turn = self.chance.randint(0, size)
         return columns
@@ -83,7 +99,7 @@ class World:
         columns, choice = self.columns, self.chance.choice
         query = Query(f"r{self.chance.randrange(9)}", choice(["legal", "legal", None]))
         query.codes = columns.adapters["legal"] if query.adapter is not None else None
-        query.base = choice([None, None, 0, 1, 255])
+        query.base = self.any(None, None, 0, 1, 255)
         query.rank = choice([0.0, 16.0])
         query.ignore_stale = choice([True, False])
         live = [row for row, _ in columns.live()]

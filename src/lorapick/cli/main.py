@@ -19,6 +19,7 @@ COMMANDS = {
     "pod": "Run one emulated vLLM pod.",
     "demo": "Compare policies, each on fresh pods, with the same traffic.",
     "explain": "Say why a request went where it went.",
+    "residency": "Say which adapter is believed to be where, and how the picker knows.",
     "config": "Check a configuration.",
     "simulate": "Play a scenario under one or more policies, beside the article's figures.",
     "scenarios": "List the scenarios that can be played.",

@@ -9,7 +9,7 @@ from lorapick.core.draw import draw_for
 from lorapick.core.explain import Decision, Journal
 from lorapick.core.picking.pick import NOBODY, Choice
 from lorapick.core.picking.policy import Policy
-from lorapick.core.picking.query import Costs, Query, prepare
+from lorapick.core.picking.query import NOTHING_CACHED, Costs, Query, prepare
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Effect, Reject
 from lorapick.model.picks import Pick
@@ -49,9 +49,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
     if request.session is not None:
         pod = state.sessions.get((request.model, request.session))
         session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
-    query = prepare(
-        request, flight.adapter, columns=state.columns, kv=state.prefixes.match(flight.blocks), session_row=session_row
-    )
+    kv = state.prefixes.match(flight.blocks) if flight.blocks else NOTHING_CACHED
+    query = prepare(request, flight.adapter, columns=state.columns, kv=kv, session_row=session_row)
     query.seed = state.seed
     if flight.adapter is not None and state.policy.coalesces:
         _leave_out(state, query, name=flight.adapter.name)
@@ -65,7 +64,7 @@ def _query(state: FleetState, flight: Flight) -> Query:
 def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
     """Rows that this adapter in particular may not use, or not for a load."""
     now, columns = state.now, state.columns
-    masked = [(row, CODE[Reason.SLOTS_FULL]) for row in state.turns.closed(name)]
+    masked = [(row, CODE[Reason.SLOTS_FULL]) for row in state.turns.closed(name)] if len(state.turns) else []
     masked += [(row, CODE[Reason.CIRCUIT_OPEN]) for row in state.quarantine.rows(name, now=now)]
     if state.probation.holds(name, now=now) and state.probation.full(state.prices.slots, now=now):
         codes = columns.adapter_row(name)
@@ -99,19 +98,19 @@ def _costs(state: FleetState, flight: Flight) -> Costs:
 
 def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, follows: PodName | None = None) -> Pick:
     """The decision as a value: what people and drivers get."""
-    state, codes, row = case.state, case.query.codes, choice.row
-    targets = state.columns.targets
+    query, columns, row = case.query, case.state.columns, choice.row
+    codes, targets, won = query.codes, columns.targets, row >= 0
     return Pick(
-        request_id=case.flight.request.id,
-        adapter=case.query.adapter,
-        pod=targets[row].pod if row >= 0 else None,
-        score=choice.score if row >= 0 else None,
-        tier=TIERS[codes[row] & TIER_BITS] if codes is not None and row >= 0 else None,
+        request_id=query.request_id,
+        adapter=query.adapter,
+        pod=targets[row].pod if won else None,
+        score=choice.score if won else None,
+        tier=TIERS[codes[row] & TIER_BITS] if won and codes is not None else None,
         fallbacks=tuple([targets[other].pod for other in choice.fallbacks]),
         reason=reason,
         follows=follows,
         policy=case.policy.name,
-        version=state.columns.version,
+        version=columns.version,
         degraded=case.degraded,
     )
 

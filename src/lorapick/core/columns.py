@@ -10,6 +10,7 @@ sequences give equal rows. Inside, unknown is NaN; at the edges it is None.
 
 from array import array
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from lorapick.model.pods import GpuSource, Pod, Role
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Target
 from lorapick.model.tiers import Source, Tier
-from lorapick.model.units import AdapterName, PodName
+from lorapick.model.units import AdapterName, PodName, Seconds
 
 REASONS: tuple[Reason | None, ...] = (None, *Reason)
 """Reason of a veto code; code 0 is "no veto"."""
@@ -39,7 +40,9 @@ CODES = len(SOURCES) << SOURCE_SHIFT
 
 _DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots", "load", "load_price", "slots_left")
 _SHORTS = ("base",)
-_BYTES = ("gate", "pressure", "prefill_only")
+_BYTES = ("gate", "pressure", "prefill_only", "shut")
+_EMPTY_ROW = {"slots_left": inf}
+"""What a double means in a row without a pod, where it is not 0."""
 NO_BASE = 65_535
 """Code of a base model that no pod has."""
 
@@ -60,6 +63,7 @@ class Vectors:
         "prefill_only",
         "pressure",
         "queue",
+        "shut",
         "slots_left",
     )
 
@@ -84,6 +88,7 @@ class Vectors:
     prefill_only: NDArray[np.uint8]
     pressure: NDArray[np.uint8]
     queue: NDArray[np.float64]
+    shut: NDArray[np.uint8]
     slots_left: NDArray[np.float64]
 
 
@@ -91,9 +96,10 @@ class PodColumns:
     """Rows of pods and, per adapter, a row of residency codes."""
 
     __slots__ = (
-        "_capacity", "_free", "_members", "_vectors", "adapters", "base", "base_models", "free_slots", "fresh_until",
-        "gate", "gpu", "gpu_source", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure",
-        "queue", "row_of", "rows", "scraped", "slots_left", "targets", "turn", "version",
+        "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_pressed", "_shut", "_vectors",
+        "adapters", "base", "base_models", "every", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "idle",
+        "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room", "row_of", "rows",
+        "scraped", "shut", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -101,12 +107,18 @@ class PodColumns:
         self._free: list[int] = []
         self._members: tuple[PodName | None, ...] | None = None
         self._vectors: Vectors | None = None
+        self._shut = self._pressed = self._full = 0
+        """Rows that are shut; rows where no load may begin; rows with pods that have no slot left."""
+        self._oldest = self._least_rank = float("inf")
+        """No row's report is too old before this; no row's `max_rank` is below this."""
         self.rows = 0
         """Rows in use or freed; every column is read in [0, rows)."""
         self.version = 0
         """Events applied; a Pick names the version it was taken on."""
         self.turn = 0
         """Row after the last dispatch: where round-robin goes on."""
+        self.every: list[int] = []
+        """All rows, in order."""
         self.row_of: dict[PodName, int] = {}
         self.pods: list[Pod | None] = []
         self.targets: list[Target] = []
@@ -130,7 +142,7 @@ class PodColumns:
         """Requests that run or wait at the pod, as far as we know; a whole number."""
         self.load_price = array("d", bytes(8 * 8))
         """Seconds of harm that a load does to others there; 0 unless the policy reads it."""
-        self.slots_left = array("d", bytes(8 * 8))
+        self.slots_left = array("d", [inf] * 8)
         """Adapters that may still come into use there beside those that are; infinity: nobody counts."""
         self.gate = array("B", bytes(8))
         """Veto code of the pod for every request; 0: open."""
@@ -138,6 +150,13 @@ class PodColumns:
         """Veto code for requests that would load here; 0: none."""
         self.base = array("H", bytes(2 * 8))
         self.prefill_only = array("B", bytes(8))
+        # What follows from the above; see `settle`. Lists: a loop reads them twice as fast as arrays.
+        self.room: list[float] = []
+        """1 - queue/max_queue; 0 when no queue is allowed."""
+        self.idle: list[float] = []
+        """1 - gpu."""
+        self.shut = array("B", bytes(8))
+        """1: the pod takes no request now, for whatever adapter: its gate, its role or a full queue forbid it."""
 
     def add(self, pod: Pod) -> int:
         """Give a pod the lowest free row and return it; the caller fills the columns."""
@@ -149,6 +168,9 @@ class PodColumns:
             if row == self._capacity:
                 self._grow()
             self.rows += 1
+            self.every.append(row)
+            self.room.append(1.0)
+            self.idle.append(1.0)
             self.pods.append(None)
             self.targets.append(Target(pod=pod.name, address=pod.address))
             self.gpu_source.append(GpuSource.STAND_IN)
@@ -165,8 +187,10 @@ class PodColumns:
         self.targets[row] = Target(pod=pod.name, address=pod.address)
         self.max_queue[row] = pod.limits.max_queue
         self.max_rank[row] = pod.limits.max_lora_rank
+        self._least_rank = min(self._least_rank, self.max_rank[row])
         self.base[row] = self._base_code(pod.base_model)
         self.prefill_only[row] = pod.role is Role.PREFILL
+        self.settle(row)
 
     def _base_code(self, model: str) -> int:
         """Code of a base model. Raises ValueError when there are more than a code can tell apart."""
@@ -179,14 +203,58 @@ class PodColumns:
         row = self.row_of.pop(name)
         self.pods[row] = None
         self.gate[row] = EMPTY
-        self.pressure[row] = 0
+        self.press(row, 0)
+        self.leave(row, inf)
         self.queue[row] = self.gpu[row] = self.free_slots[row] = self.load[row] = self.load_price[row] = 0.0
+        self.settle(row)
         self.scraped[row] = NEVER_SCRAPED
         self._members = None
         self._free.append(row)
         for codes in self.adapters.values():
             codes[row] = Tier.UNREGISTERED
         return row
+
+    def settle(self, row: int) -> None:
+        """Work out what follows from the gate, the role, the queue and the utilisation that were written to a row."""
+        queue, most = self.queue[row], self.max_queue[row]
+        self.room[row] = 1.0 - queue / most if most else 0.0
+        self.idle[row] = 1.0 - self.gpu[row]
+        shut = queue >= most or self.gate[row] > 0 or self.prefill_only[row] > 0
+        if shut != self.shut[row]:
+            self.shut[row] = shut
+            self._shut += 1 if shut else -1
+
+    def press(self, row: int, code: int) -> None:
+        """Write a row's pressure."""
+        before = self.pressure[row]
+        if code != before:
+            self.pressure[row] = code
+            self._pressed += (code > 0) - (before > 0)
+
+    def leave(self, row: int, slots: float) -> None:
+        """Write how many slots a row has left."""
+        before = self.slots_left[row]
+        if slots != before:
+            self.slots_left[row] = slots
+            self._full += (slots <= 0.0) - (before <= 0.0)
+
+    def good_until(self, row: int, time: Seconds) -> None:
+        """Write until when a row's report is good."""
+        self.fresh_until[row] = time
+        if time < self._oldest:
+            self._oldest = time
+
+    def none_shut(self, now: Seconds) -> bool:
+        """Whether no row is shut and no report too old."""
+        if self._shut or not self.rows:
+            return False
+        if self._oldest < now:
+            self._oldest = min(self.fresh_until[: self.rows])
+        return self._oldest >= now
+
+    def none_refuses(self, rank: float) -> bool:
+        """Whether every row would load an adapter of this rank: none is too small, or has no slot, or may not load."""
+        return not self._pressed and not self._full and rank <= self._least_rank
 
     def adapter_row(self, name: AdapterName) -> "array[int]":
         """Residency codes of an adapter; made on first use with every row unregistered."""
@@ -219,7 +287,7 @@ class PodColumns:
         self._vectors = None
         more = self._capacity
         for name in _DOUBLES:
-            setattr(self, name, getattr(self, name) + array("d", bytes(8 * more)))
+            setattr(self, name, getattr(self, name) + array("d", [_EMPTY_ROW.get(name, 0.0)] * more))
         for name in _SHORTS:
             setattr(self, name, getattr(self, name) + array("H", bytes(2 * more)))
         for name in _BYTES:
@@ -272,6 +340,17 @@ class FrozenView:
         self.prefill_only = columns.prefill_only[:rows]
         for name in reads:
             setattr(self, name, getattr(columns, name)[:rows])
+
+    @property
+    def room(self) -> list[float]:
+        """As in the columns."""
+        pairs = zip(self.queue, self.max_queue, strict=True)
+        return [1.0 - queue / most if most else 0.0 for queue, most in pairs]
+
+    @property
+    def idle(self) -> list[float]:
+        """As in the columns."""
+        return [1.0 - gpu for gpu in self.gpu]
 
     def vectors(self) -> Any:
         """Not needed: explanations go row by row."""

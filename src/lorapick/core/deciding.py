@@ -18,6 +18,9 @@ from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
+LOADING = Tier.LOADING
+"""Found faster than the enum's member."""
+
 
 class Lead(NamedTuple):
     """A pod whose load this request should follow."""
@@ -44,27 +47,31 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
 
 
 def _answer(case: Case) -> list[Effect]:
-    choice, notes = _choose(case)
+    effects: list[Effect] = []
+    choice = _choose(case, effects)
     lead = _follow(case, choice)
     if lead is not None:
         if not lead.room:
-            return [*notes, *hold_for_load(case, lead.row)]
-        return [*notes, _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)]
-    if choice.row < 0:
-        return [*notes, *wait(case)]
-    return [*notes, _dispatch(case, choice)]
+            return [*effects, *hold_for_load(case, lead.row)]
+        effects.append(_dispatch(case, _instead(case, choice, row=lead.row), follows_load=True))
+    elif choice.row < 0:
+        effects += wait(case)
+    else:
+        effects.append(_dispatch(case, choice))
+    return effects
 
 
 # -- which pod
 
 
-def _choose(case: Case) -> tuple[Choice, list[Effect]]:
-    choice, notes = _pick(case)
+def _choose(case: Case, effects: list[Effect]) -> Choice:
+    choice = _pick(case, effects)
     if choice.row < 0 and _only_old_reports(case):
         # Never worse than no picker: old reports are better than a refusal.
         case.query.ignore_stale = case.degraded = True
-        choice, notes = _pick(case)
-    return choice, notes
+        effects.clear()
+        choice = _pick(case, effects)
+    return choice
 
 
 def _only_old_reports(case: Case) -> bool:
@@ -74,19 +81,18 @@ def _only_old_reports(case: Case) -> bool:
     return STALE in codes and not any(code in FULL for code in codes)
 
 
-def _pick(case: Case) -> tuple[Choice, list[Effect]]:
+def _pick(case: Case, effects: list[Effect]) -> Choice:
     """Pick by the configured policy; when that fails, by the spare one: scoring must not cost a request its pod."""
     state = case.state
     fallbacks = state.settings.picking.fallbacks
     try:
-        choice = pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
-        return choice, []
+        return pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
     except Exception as error:  # noqa: BLE001 - whatever a policy raises must not cost the request its pod; it is noted
         facts: dict[str, str | float] = {"policy": case.policy.name, "error": f"{type(error).__name__}: {error}"}
         state.tally.scoring_errors += 1
         case.policy, case.degraded = state.spare_policy, True
-    choice = pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
-    return choice, [Note(cause=case.cause, kind="scoring_error", facts=facts)]
+    effects.append(Note(cause=case.cause, kind="scoring_error", facts=facts))
+    return pick(case.query, state.columns, now=case.now, draw=case.draw, policy=case.policy, fallbacks=fallbacks)
 
 
 def _follow(case: Case, choice: Choice) -> Lead | None:
@@ -95,19 +101,19 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
     Followers of one load stay together [R3.3]: a second load may begin only when the first has kept them
     waiting for longer than it would have taken.
     """
-    state, query, flight = case.state, case.query, case.flight
-    codes = query.codes
+    codes = case.query.codes
     if codes is None or not case.policy.coalesces:
         return None
-    if choice.row >= 0 and (codes[choice.row] & TIER_BITS) >= Tier.LOADING:
+    if choice.row >= 0 and (codes[choice.row] & TIER_BITS) >= LOADING:
         return None
+    state, query, flight = case.state, case.query, case.flight
     name = flight.adapter_name
     assert name is not None
     if flight.follow_until is None:
         rows = state.residency.loading_rows(name)
     elif case.now < flight.follow_until:
         # The load it waited for may have ended.
-        rows = [row for row in range(state.columns.rows) if (codes[row] & TIER_BITS) >= Tier.LOADING]
+        rows = [row for row in range(state.columns.rows) if (codes[row] & TIER_BITS) >= LOADING]
     else:
         return None
     full = None
@@ -134,20 +140,22 @@ def _instead(case: Case, choice: Choice, *, row: int) -> Choice:
 def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effect:
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
-    state.stop_waiting(request.id)
-    made = pick_value(case, choice, follows=columns.targets[choice.row].pod if follows_load else None)
-    journal(case, made, outcome="dispatched")
-    assign(state, flight, row=choice.row, now=case.now)
-    columns.turn = choice.row + 1
-    targets = columns.targets
-    name = flight.adapter_name
+    if flight.follow_until is not None or flight.waits_since is not None:
+        state.stop_waiting(request.id)
+    row, targets = choice.row, columns.targets
+    made = pick_value(case, choice, follows=targets[row].pod if follows_load else None)
+    if state.journal.on:
+        journal(case, made, outcome="dispatched")
+    assign(state, flight, row=row, now=case.now)
+    columns.turn = row + 1
+    name = case.query.adapter
     if name is not None and len(state.turns):
         state.end_turn(name)
     return Dispatch(
         cause=case.cause,
         request_id=request.id,
-        target=targets[choice.row],
-        fallbacks=tuple([targets[row] for row in choice.fallbacks]),
+        target=targets[row],
+        fallbacks=tuple([targets[other] for other in choice.fallbacks]),
         pick=made,
         model=name if name is not None and name != request.model else None,
     )
@@ -162,9 +170,9 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
     if flight.adapter is not None:
         tier = flight.tier = state.residency.dispatched(row, flight.adapter.name, now=now)
         tally.picks_by_tier[tier.word] += 1
-        if tier is Tier.LOADING:
+        if tier is LOADING:
             tally.coalesced += 1
-        elif tier < Tier.LOADING:
+        elif tier < LOADING:
             tally.loads += 1
             state.prices.demand.load_began(now)
     else:
@@ -172,5 +180,6 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
     state.loads[row].dispatched(now)
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
-    state.remember_session(request, flight.pod)
+    if request.session is not None:
+        state.remember_session(request, flight.pod)
     state.refresh(row)

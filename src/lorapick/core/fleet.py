@@ -104,8 +104,11 @@ class Fleet:
     def next_wakeup(self) -> Seconds | None:
         """When a Ticked is needed at the latest, because a hold or the load it waits for runs out; None: no need."""
         state = self._state
-        bounds = [due for due in (state.holds.next_due(), state.queues.next_due()) if due is not None]
-        return min(*bounds, state.residency.next_due) if bounds else None
+        holds = state.holds.next_due() if state.holds.held else None
+        queues = state.queues.next_due() if len(state.queues) else None
+        if holds is None and queues is None:
+            return None
+        return min(due for due in (holds, queues, state.residency.next_due) if due is not None)
 
     def check(self) -> None:
         """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""

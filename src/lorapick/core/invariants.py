@@ -5,7 +5,7 @@ In: the fleet's state. Out: nothing, or an AssertionError that says what differs
 
 from collections import Counter
 
-from lorapick.core.columns import TIER_BITS
+from lorapick.core.columns import TIER_BITS, PodColumns
 from lorapick.core.residency.checks import check as check_residency
 from lorapick.core.state import FleetState
 from lorapick.model.tiers import Tier
@@ -76,6 +76,7 @@ def columns_match(state: FleetState) -> None:
         assert columns.load[row] == load.total() >= load.in_flight, f"row {row}: load column is old"
         assert 0 <= columns.gpu[row] <= 1, f"row {row}: GPU utilisation {columns.gpu[row]} is not a share"
         assert columns.free_slots[row] == home.shadow.free, f"row {row}: free slots column is old"
+        _follows(columns, row)
         for name, codes in columns.adapters.items():
             tier, cell = Tier(codes[row] & TIER_BITS), home.cells.get(name)
             if not state.residency.registry.accepts(row, name):
@@ -105,6 +106,20 @@ def turns_are_wanted(state: FleetState) -> None:
     for row, name in state.turns.turns():
         assert row in state.loads, f"row {row}: clears a slot for {name}, and has no pod"
         assert state.queues.wanted(name), f"row {row}: clears a slot for {name}, for which nobody waits"
+
+
+def _follows(columns: PodColumns, row: int) -> None:
+    """What the columns keep of other columns is what follows from these."""
+    queue, most = columns.queue[row], columns.max_queue[row]
+    shut = queue >= most or columns.gate[row] > 0 or columns.prefill_only[row] > 0
+    assert columns.shut[row] == shut, f"row {row}: shut column is old"
+    assert columns.room[row] == (1.0 - queue / most if most else 0.0), f"row {row}: room column is old"
+    assert columns.idle[row] == 1.0 - columns.gpu[row], f"row {row}: idle column is old"
+    assert not (shut and columns.none_shut(float("-inf"))), f"row {row} is shut and counts as open"
+    pressed = columns.pressure[row] > 0
+    assert not (pressed and columns.none_refuses(0.0)), f"row {row} is under pressure and counts as free of it"
+    full = columns.slots_left[row] <= 0
+    assert not (full and columns.none_refuses(0.0)), f"row {row} has no slot left and counts as free"
 
 
 def holds_are_bounded(state: FleetState) -> None:

@@ -154,7 +154,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
         ValueError: they name a policy that does not exist; the old settings stay in force.
     """
     settings = event.settings
-    state.policy = make_policy(settings.picking)
+    state.take_policy(make_policy(settings.picking))
     before = {adapter.name: None for adapter in state.settings.adapters}
     state.settings = settings
     state.queues.fairness, state.queues.patience = settings.admission.fairness, settings.admission.patience

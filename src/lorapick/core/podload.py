@@ -58,22 +58,21 @@ class PodLoad:
     def dispatched(self, now: Seconds) -> None:
         """One more request is on its way to the pod."""
         self.in_flight += 1
-        self._count(now, 1)
+        self.delta += 1
+        self.recent.append((now, 1))
 
     def ended(self, now: Seconds) -> None:
         """One request less."""
         self.in_flight -= 1
-        self._count(now, -1)
-
-    def _count(self, now: Seconds, change: int) -> None:
-        self.delta += change
-        self.recent.append((now, change))
+        self.delta -= 1
+        self.recent.append((now, -1))
 
     def reported(self, report: PodReport, *, since: Seconds, now: Seconds) -> None:
         """Take over a scrape that was sent at `since`."""
-        while self.recent and self.recent[0][0] <= since:
-            self.recent.popleft()
-        self.delta = sum(change for _, change in self.recent)
+        recent = self.recent
+        while recent and recent[0][0] <= since:
+            recent.popleft()
+        self.delta = sum([change for _, change in recent]) if recent else 0
         self.waiting = _count(report.waiting)
         self.running = _count(report.running)
         self.kv_usage = share(report.kv_usage)
@@ -108,9 +107,9 @@ class PodLoad:
         self.ended_loads.clear()
         self.restarts += 1
 
-    def queue_depth(self) -> float:
-        """Requests that wait at the pod, as far as we know."""
-        # Three times per request: comparisons, because calls of max cost more than all the rest.
+    def figures(self) -> tuple[float, float, Ratio, GpuSource]:
+        """Queue depth, total, utilisation and its source (see below), for the pod's row."""
+        # Three times per request: all in one, because calls cost more than all the rest.
         seats, waiting = self.limits.max_num_seqs, self.waiting
         if waiting is None:
             depth = self.in_flight - seats
@@ -121,20 +120,27 @@ class PodLoad:
                 if room > 0:
                     delta = delta - room if delta > room else 0
             depth = waiting + delta
-        return float(depth) if depth > 0 else 0.0
+        reported = (self.running or 0) + (waiting or 0) + self.delta
+        total = max(self.in_flight, reported)
+        gpu, source = (self.gpu, self.gpu_source) if self.gpu is not None else self._stand_in()
+        return float(depth) if depth > 0 else 0.0, float(total), gpu, source
+
+    def queue_depth(self) -> float:
+        """Requests that wait at the pod, as far as we know."""
+        return self.figures()[0]
 
     def total(self) -> float:
         """Requests that run or wait at the pod, as far as we know: reported ones corrected by our own since.
 
         Never fewer than our own: one that the scrape was too early to see is on its way all the same.
         """
-        reported = (self.running or 0) + (self.waiting or 0) + self.delta
-        return float(max(self.in_flight, reported))
+        return self.figures()[1]
 
     def gpu_utilization(self) -> tuple[Ratio, GpuSource]:
         """Utilisation in [0, 1] and where it comes from: the pod, its DCGM exporter, or running/max_num_seqs."""
-        if self.gpu is not None:
-            return self.gpu, self.gpu_source
+        return self.figures()[2:]
+
+    def _stand_in(self) -> tuple[Ratio, GpuSource]:
         if self.dcgm is not None:
             return self.dcgm, GpuSource.DCGM
         running = self.in_flight if self.running is None else self.running + self.delta

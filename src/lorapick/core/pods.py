@@ -42,7 +42,7 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     row = state.columns.add(event.pod)
     state.loads[row] = PodLoad(event.pod.limits)
     state.columns.gate[row] = 0
-    state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
+    state.columns.good_until(row, now + state.settings.scrape.stale_after)
     state.residency.appear(row, event.pod, now=now)
     _pin(state, row, pod=event.pod)
     state.count_slots()
@@ -64,7 +64,7 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
         _restart(state, row, now=now)
         load.circuit_open = False
         gate(state, row)
-        state.columns.fresh_until[row] = now + state.settings.scrape.stale_after
+        state.columns.good_until(row, now + state.settings.scrape.stale_after)
     state.columns.describe(row, pod)
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
@@ -128,7 +128,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
         effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
     # A scraper that stretched its interval to keep to its budget must not make every pod look stale.
     patience = max(state.settings.scrape.stale_after, MISSED_SCRAPES * (event.every or 0.0))
-    state.columns.fresh_until[row] = now + patience
+    state.columns.good_until(row, now + patience)
     load.circuit_open = False
     _pressure(state, row, report=report)
     load.reported(report, since=since, now=now)
@@ -145,7 +145,9 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     gate(state, row)
     state.refresh(row)
     effects += [load_note(state, over, cause=event.id) for over in ended]
-    return [*effects, *release(state, row, now=now, cause=event.id)]
+    if state.holds.any_for(row) or len(state.queues):
+        effects += release(state, row, now=now, cause=event.id)
+    return effects
 
 
 def _resize(state: FleetState, row: int, *, report: PodReport) -> None:

@@ -19,6 +19,9 @@ from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
+SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
+"""Found faster than the enum's members."""
+
 
 def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> list[Effect]:
     """Resolve the name and decide."""
@@ -106,18 +109,21 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     flight = state.flights.pop(event.request_id, None)
     if flight is None:
         return []
-    state.stop_waiting(event.request_id)
-    state.tally.outcomes[event.outcome] += 1
+    if flight.follow_until is not None or flight.waits_since is not None:
+        state.stop_waiting(event.request_id)
+    outcome, status = event.outcome, event.status
+    state.tally.outcomes[outcome] += 1
     row = flight.row
     if row < 0:
         return admit(state, now=now, cause=event.id)
-    served = event.outcome is Outcome.SERVED and event.status is not None and event.status < 400
     effects: list[Effect] = []
-    if served:
+    if outcome is SERVED and status is not None and status < 400:
         learn(state, flight, now=now)
         effects = _ran(state, flight, now=now, cause=event.id)
-    _take_off(state, flight, now=now, load_failed=event.outcome is Outcome.FAILED and not flight.started)
-    return [*effects, *release(state, row, now=now, cause=event.id)]
+    _take_off(state, flight, now=now, load_failed=outcome is FAILED and not flight.started)
+    if state.holds.any_for(row) or len(state.queues):
+        effects += release(state, row, now=now, cause=event.id)
+    return effects
 
 
 def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
@@ -172,7 +178,10 @@ def gate(state: FleetState, row: int) -> None:
         if load.pressure_tier is Pressure.CRITICAL
         else None
     )
-    state.columns.gate[row] = 0 if reason is None else CODE[reason]
+    code = 0 if reason is None else CODE[reason]
+    if code != state.columns.gate[row]:
+        state.columns.gate[row] = code
+        state.columns.settle(row)
     if reason is not None and state.turns.taken(row):
         state.turns.gone(row)
         state.gates.refresh(row)

@@ -30,16 +30,19 @@ class Scraped(NamedTuple):
         """The same pod after one more page."""
         running, queued, max_loras = self.running_adapters, self.waiting_adapters, self.max_loras
         if (both := report.in_flight_adapters) is not None:
-            running = frozenset(both if report.running_adapters is None else report.running_adapters)
-            queued = frozenset(both if report.waiting_adapters is None else report.waiting_adapters)
+            running = queued = frozenset(both)
+            if report.running_adapters is not None:
+                running = frozenset(report.running_adapters)
+            if report.waiting_adapters is not None:
+                queued = frozenset(report.waiting_adapters)
             max_loras = max_loras if report.max_loras is None else report.max_loras
-        usage = report.kv_usage
+        waiting, usage = report.waiting, report.kv_usage
         return Scraped(
-            waiting=self.waiting if report.waiting is None else float(max(0, report.waiting)),
-            kv_usage=usage if usage is not None and 0.0 <= usage <= 1.0 else self.kv_usage,
-            running_adapters=running,
-            waiting_adapters=queued,
-            max_loras=max_loras,
+            self.waiting if waiting is None else float(max(0, waiting)),
+            usage if usage is not None and 0.0 <= usage <= 1.0 else self.kv_usage,
+            running,
+            queued,
+            max_loras,
         )
 
 

@@ -17,6 +17,7 @@ from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.near_names import NearNames
 from lorapick.core.picking.policies import make_policy
+from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.prefix_index import PrefixIndex, salted
 from lorapick.core.picking.round_robin import RoundRobin
 from lorapick.core.podload import PodLoad
@@ -119,7 +120,9 @@ class FleetState:
     def __init__(self, settings: Settings, *, seed: int) -> None:
         self.settings = settings
         self.seed = seed
-        self.policy = make_policy(settings.picking)
+        self.reads_prices = False
+        """Whether the policy wants to know what things take."""
+        self.take_policy(make_policy(settings.picking))
         self.spare_policy = RoundRobin(settings.picking)
         """Takes over for one decision when the configured one fails."""
         self.now: Seconds = 0.0
@@ -159,11 +162,9 @@ class FleetState:
 
     def refresh(self, row: int) -> None:
         """Write a pod's load into its columns."""
-        load = self.loads[row]
         columns = self.columns
-        columns.queue[row] = load.queue_depth()
-        columns.load[row] = load.total()
-        columns.gpu[row], columns.gpu_source[row] = load.gpu_utilization()
+        columns.queue[row], columns.load[row], columns.gpu[row], columns.gpu_source[row] = self.loads[row].figures()
+        columns.settle(row)
         self.gates.refresh(row)
         if self.reads_prices:
             home = self.residency.home(row)
@@ -173,10 +174,10 @@ class FleetState:
         """Pods came, went or changed."""
         self.prices.slots = sum(load.limits.max_loras for load in self.loads.values())
 
-    @property
-    def reads_prices(self) -> bool:
-        """Whether the policy wants to know what things take."""
-        return "load_price" in self.policy.reads
+    def take_policy(self, policy: Policy) -> None:
+        """Decide by this one from now on."""
+        self.policy = policy
+        self.reads_prices = "load_price" in policy.reads
 
     @property
     def waiting(self) -> int:

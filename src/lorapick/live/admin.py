@@ -101,8 +101,9 @@ class _Views:
             for belief in self._published.residency()
             if (pod is None or belief.pod == pod) and (adapter is None or belief.adapter == adapter)
         ]
-        cells = tuple(cell(belief) for belief in beliefs[:limit])
-        return _json(openapi.Residency(now=self._published.fleet().now, total=len(beliefs), cells=cells))
+        now = self._published.fleet().now
+        cells = tuple(cell(belief, now=now) for belief in beliefs[:limit])
+        return _json(openapi.Residency(now=now, total=len(beliefs), cells=cells))
 
     def _unknown(self, pod: str | None, adapter: str | None) -> Response | None:
         """A filter that fits nothing is a slip, and an empty answer would hide it."""
@@ -130,7 +131,8 @@ class _Views:
         if unknown is not None:
             return unknown
         row = next(each for each in self._published.adapters() if each.name == name)
-        cells = tuple(cell(belief) for belief in self._published.residency() if belief.adapter == name)
+        now = self._published.fleet().now
+        cells = tuple(cell(belief, now=now) for belief in self._published.residency() if belief.adapter == name)
         return _json(openapi.AdapterDetail(adapter=row, cells=cells))
 
     async def decisions(self, request: Request) -> Response:

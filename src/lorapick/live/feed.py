@@ -36,7 +36,9 @@ def frame(published: Published) -> Frame:
         fleet=msgspec.structs.replace(fleet, pods=shown),
         pods_total=len(fleet.pods),
         cells=tuple(
-            cell(belief) for belief in published.residency() if belief.tier >= Tier.CPU and belief.pod in names
+            cell(belief, now=fleet.now)
+            for belief in published.residency()
+            if belief.tier >= Tier.CPU and belief.pod in names
         ),
         adapters_total=len(adapters),
         adapters=tuple(_in_memory(row) for row in busiest),

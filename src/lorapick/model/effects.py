@@ -11,8 +11,11 @@ from lorapick.model.requests import Target
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Base of all effects; `cause` is the id of the event that led to it."""
+class Effect(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Base of all effects; `cause` is the id of the event that led to it.
+
+    Values cannot refer to themselves, so the garbage collector need not look at them (`gc=False`, here and elsewhere).
+    """
 
     cause: int
 

@@ -25,7 +25,7 @@ class By(StrEnum):
     INFERRED = "inferred"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Base of all events."""
 
     t: Seconds

@@ -17,7 +17,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     gpu: Ratio | None
 
 
-class Pick(msgspec.Struct, frozen=True, kw_only=True):
+class Pick(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One decision. `pod` is None when every pod was vetoed; then `reason` says what the request gets."""
 
     request_id: RequestId

@@ -76,7 +76,7 @@ class GpuSource(StrEnum):
     UNKNOWN = "unknown"
 
 
-class PodReport(msgspec.Struct, frozen=True, kw_only=True):
+class PodReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One successful scrape. None: the page did not say."""
 
     waiting: int | None = None

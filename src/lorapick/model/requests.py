@@ -7,7 +7,7 @@ import msgspec
 from lorapick.model.units import BlockId, Bytes, PodName, RequestId, Seconds, Tokens
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a decision may know of a request. Texts never enter the core: prompts come as block ids."""
 
     id: RequestId
@@ -36,6 +36,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 class Outcome(StrEnum):
     """How a request left us; these and in flight add up to arrivals."""
+
+    __hash__ = str.__hash__
+    """An enum's own hash is a call of Python code, and outcomes are counted for every request."""
 
     SERVED = "served"
     FAILED = "failed"

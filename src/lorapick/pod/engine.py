@@ -27,7 +27,7 @@ from lorapick.pod.errors import (
     UnknownRequest,
 )
 from lorapick.pod.lru import AdapterCopy
-from lorapick.pod.machine import Machine, Phase
+from lorapick.pod.machine import STEPPING, Machine
 from lorapick.pod.unified import pages_for
 from lorapick.pod.values import AdapterSpec, Memory, PodConfig, PodEvent, PodRequest, PodStats
 
@@ -252,8 +252,9 @@ class PodEngine:
         machine = self._machine
         if machine.ended:
             return self._now
-        if machine.phase is Phase.STEPPING:
-            return machine.span.end
+        if machine.phase is STEPPING:
+            span = machine.span
+            return span.origin + span.count * span.step
         return None if machine.due == inf else machine.due
 
     def tokens_out(self, request_id: RequestId, now: Seconds) -> Tokens:
@@ -282,7 +283,7 @@ class PodEngine:
         job = machine.jobs.get(request_id)
         if job is None:
             raise UnknownRequest(request_id)
-        if not job.order or machine.phase is not Phase.STEPPING:
+        if not job.order or machine.phase is not STEPPING:
             return None
         return machine.span.at(machine.span.done(now) + 1)
 

@@ -104,6 +104,8 @@ class KvPool:
 
     def used(self, steps: int) -> int:
         """Blocks that the running requests need for the step after `steps`."""
+        if not self._seats:
+            return len(self.held)
         phase = steps % self.size
         padding: int = sum(map(mul, self._residues, self._padding[phase : phase + self.size]))
         own = (self._sum + self._seats * steps + padding) // self.size - self._hashed
@@ -161,7 +163,7 @@ class KvPool:
 
         Returns how many of its leading blocks were in memory already; -1: there is no room, and nothing has changed.
         """
-        shared, hits = self.find(keys, steps)
+        shared, hits = self.find(keys, steps) if keys else (0, 0)
         size = self.size
         room = self.blocks + shared - -(-tokens // size)
         own = self._sum + self._seats * steps

@@ -155,7 +155,7 @@ class Machine:
     def _end_span(self, t: Seconds) -> None:
         span, batch, ledger = self.span, self.batch, self.ledger
         ledger.prefill += span.origin - span.start
-        if self.drain is None:
+        if self.drain is None or self.drain.since is None:
             ledger.decode += t - span.origin
         else:
             ledger.charge_steps(t - span.origin, self.drain.empty_share)
@@ -164,8 +164,10 @@ class Machine:
         if self.seating.debt:
             self.seating.repay(span.count - 1)
         if batch.ends and batch.ends[0][0] <= batch.steps:
-            self.kv.trim(batch.steps - 1)
-            self.seating.drop_aborted()
+            if self.kv.idle.where:
+                self.kv.trim(batch.steps - 1)
+            if self.seating.aborted:
+                self.seating.drop_aborted()
             for job in batch.take_ended():
                 self._finish(job, t)
         self._schedule(t)
@@ -198,7 +200,7 @@ class Machine:
         if self.folding is not None and self._merge(self.folding, t):
             return
         seating.short = False
-        if self.queue and not preempted:
+        if self.queue.count and not preempted:
             seating.admit(t)
         elif seating.debt:
             seating.repay()
@@ -241,7 +243,7 @@ class Machine:
             # Who joined counts in the next decision.
             span.count = 1 if tokens else folding.last_step(span)
         self.phase = STEPPING
-        self.due = span.at(1) if self.firsts else span.end
+        self.due = span.origin + (1 if self.firsts else span.count) * step
 
     def _is_overdue(self) -> bool:
         """Whether the next scheduling has something to do already: somebody left, or came during a load."""
@@ -249,7 +251,7 @@ class Machine:
         if (
             seating.short
             or seating.aborted
-            or (seating.stale and self.queue and (self.watchful or not seating.blocked))
+            or (seating.stale and self.queue.count and (self.watchful or not seating.blocked))
         ):
             return True
         return bool(self.loader.orders) and self.drain is None and self.batch.active < self.slots
@@ -292,6 +294,9 @@ class Machine:
 
     def _drain(self, drain: Drain, t: Seconds) -> bool:
         """Keep the queue out while its front needs a load, or one is ordered. True: an operation began."""
+        if not self.queue.count and not self.loader.orders:
+            drain.since = None
+            return False
         if not drain.is_due(self.queue):
             return False
         self.seating.blocked = True

@@ -23,13 +23,15 @@ _PLACE = attrgetter("place")
 class Queue:
     """Waiting requests; iterates in order."""
 
-    __slots__ = ("_first", "_heads", "_lanes", "_last", "_open", "arrived", "base", "parked", "returned")
+    __slots__ = ("_first", "_heads", "_lanes", "_last", "_open", "arrived", "base", "count", "parked", "returned")
 
     def __init__(self) -> None:
         self.arrived: deque[Job] = deque()
         """Not looked at yet."""
         self.returned: list[Job] = []
         """Preempted and not looked at since; the last is the first in line."""
+        self.count = 0
+        """All of them; faster than `len`, which is a call."""
         self.parked = 0
         self.base = 0
         """Requests of the base model."""
@@ -42,7 +44,7 @@ class Queue:
         self._last = 0
 
     def __len__(self) -> int:
-        return len(self.arrived) + len(self.returned) + self.parked
+        return self.count
 
     def __iter__(self) -> Iterator[Job]:
         lanes = sorted(chain.from_iterable(self._lanes.values()), key=_PLACE)
@@ -50,6 +52,7 @@ class Queue:
 
     def add(self, job: Job) -> None:
         """A request came."""
+        self.count += 1
         self._last += 1
         job.place = self._last
         self.arrived.append(job)
@@ -60,6 +63,7 @@ class Queue:
 
     def send_back(self, job: Job) -> None:
         """A request was preempted: it stands before everybody else."""
+        self.count += 1
         self._first -= 1
         job.place = self._first
         self.returned.append(job)
@@ -98,6 +102,7 @@ class Queue:
         """Remove a request that has joined the batch."""
         if self.arrived and self.arrived[0] is job:
             self.arrived.popleft()
+            self.count -= 1
             adapter = job.adapter
             if adapter is not None:
                 adapter.queued -= 1
@@ -110,6 +115,7 @@ class Queue:
 
     def remove(self, job: Job) -> None:
         """Remove a request from wherever it stands."""
+        self.count -= 1
         adapter = job.adapter
         if job.parked:
             assert adapter is not None, f"request {job.id} of the base model is parked"

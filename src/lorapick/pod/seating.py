@@ -84,7 +84,7 @@ class Seating:
     def deferred(self) -> int:
         """Waiting requests whose adapter would be one too many."""
         queue = self.queue
-        if self.batch.active < self.slots or not queue:
+        if self.batch.active < self.slots or not queue.count:
             return 0
         running = chain(self._levels.gpu, self.absent_of_joiners())
         return len(queue) - queue.base - sum(copy.queued for copy in running if copy.seats)
@@ -168,7 +168,7 @@ class Seating:
         """First come first served; returns what is left of the tokens `left` for this step."""
         queue, batch = self.queue, self.batch
         self.blocked = False
-        while True:
+        while queue.count:
             job = queue.next(room=batch.active < self.slots) if drain is None else drain.next(queue)
             if job is None:
                 return left
@@ -180,6 +180,7 @@ class Seating:
                 return left
             queue.take(job)
             left -= job.prompt + job.out - job.reused
+        return left
 
     def _admit_only(self, only: tuple[AdapterCopy | None, ...], t: Seconds, *, left: float) -> float:
         """As `_admit_in_turn`, for those who want what is merged into the weights, or is to be."""

@@ -138,7 +138,7 @@ class AdapterSpec(msgspec.Struct, frozen=True, kw_only=True):
     size: Bytes = 65_536_000
 
 
-class PodRequest(msgspec.Struct, frozen=True, kw_only=True):
+class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One request as the engine sees it."""
 
     id: RequestId
@@ -151,7 +151,7 @@ class PodRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the prompt's full KV blocks, chained and seeded by the adapter."""
 
 
-class PodEvent(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class PodEvent(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Something the pod did at `t`."""
 
     t: Seconds

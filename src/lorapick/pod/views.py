@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.ledger import Ledger
 from lorapick.pod.lru import AdapterCopy
-from lorapick.pod.machine import Machine, Phase
+from lorapick.pod.machine import IDLE, MERGING, STEPPING, Machine
 from lorapick.pod.values import PodStats, TimeSpent
 
 
@@ -65,7 +65,7 @@ def glance_of(machine: Machine, now: Seconds) -> Glance:
     """What `stats_of` says of these figures."""
     ledger = machine.ledger
     idle = ledger.idle
-    if machine.phase is Phase.IDLE:
+    if machine.phase is IDLE:
         idle += now - machine.since
     return Glance(
         len(machine.batch.running),
@@ -80,12 +80,16 @@ def glance_of(machine: Machine, now: Seconds) -> Glance:
 
 
 def _in_flight(machine: Machine, now: Seconds) -> tuple[AdapterName, ...]:
+    if not machine.jobs:
+        return ()
     steps = machine.batch.steps + steps_done(machine, now)
     return tuple(
         dict.fromkeys(
-            job.adapter.name
-            for job in machine.jobs.values()
-            if job.adapter is not None and (steps > job.offset if job.order else job.out)
+            [
+                job.adapter.name
+                for job in machine.jobs.values()
+                if job.adapter is not None and (steps > job.offset if job.order else job.out)
+            ]
         )
     )
 
@@ -97,7 +101,7 @@ def _loading(machine: Machine) -> list[AdapterCopy]:
 
 def steps_done(machine: Machine, now: Seconds) -> int:
     """Steps of the current span that have ended at `now`."""
-    return machine.span.done(now) if machine.phase is Phase.STEPPING else 0
+    return machine.span.done(now) if machine.phase is STEPPING else 0
 
 
 def _kv_usage(machine: Machine, now: Seconds) -> Ratio:
@@ -111,9 +115,9 @@ def _kv_usage(machine: Machine, now: Seconds) -> Ratio:
 
 def _time(machine: Machine, now: Seconds) -> TimeSpent:
     ledger = machine.ledger.copy_time()
-    if machine.phase is Phase.IDLE:
+    if machine.phase is IDLE:
         ledger.idle += now - machine.since
-    elif machine.folding is not None and machine.phase is Phase.MERGING:
+    elif machine.folding is not None and machine.phase is MERGING:
         ledger.merge += now - machine.folding.since
     elif machine.loader.load is not None:
         ledger.charge_load(machine.loader.load, now)
@@ -191,6 +195,8 @@ def _check_memory(machine: Machine, now: Seconds) -> None:
 def _check_queue(machine: Machine) -> None:
     queue = machine.queue
     assert len(queue) == len([*queue]), f"{len(queue)} requests counted in the queue, {len([*queue])} there"
+    stand = len(queue.arrived) + len(queue.returned) + queue.parked
+    assert len(queue) == stand, f"{len(queue)} requests counted in the queue, {stand} by where they stand"
     places = [job.place for job in queue]
     assert places == sorted(places), f"the queue is out of order: {places}"
     for copy in dict.fromkeys(job.adapter for job in queue):

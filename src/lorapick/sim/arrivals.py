@@ -8,7 +8,7 @@ import msgspec
 from lorapick.model.units import AdapterName, BlockId, RequestId, Seconds, Tokens
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+class Arrival(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One request of a workload. Arrivals of a stream come in order of time."""
 
     t: Seconds

@@ -5,6 +5,7 @@ In: values in seconds. Out: counts, means, percentiles with at most 1 % relative
 
 import math
 from collections.abc import Iterable
+from math import log
 
 from lorapick.model.units import Ratio, Seconds
 
@@ -35,8 +36,8 @@ class Histogram:
             self.smallest = value
         if value > self.largest:
             self.largest = value
-        index = int(math.log(value) * _SCALE) if value > _SMALLEST else _ZERO
-        self.bins[index] = self.bins.get(index, 0) + 1
+        index, bins = int(log(value) * _SCALE) if value > _SMALLEST else _ZERO, self.bins
+        bins[index] = bins.get(index, 0) + 1
 
     def merge(self, others: Iterable["Histogram"]) -> "Histogram":
         """This and others together, as a new histogram."""

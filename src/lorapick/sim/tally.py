@@ -123,11 +123,11 @@ class Tally:
         """A request arrived."""
         if self.yardstick is not None:
             self.yardstick.arrived(arrival)
-        window = None
-        if arrival.t >= self.start:
-            window = self.window_at(arrival.t)
+        window, t = None, arrival.t
+        if t >= self.start:
+            window = self.window_at(t)
             window.arrivals += 1
-        self._flights[arrival.id] = _Flight(arrival.t, arrival.adapter, window=window)
+        self._flights[arrival.id] = _Flight(t, arrival.adapter, window=window)
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
         """Count dispatches by pod, holds and alerts."""
@@ -187,8 +187,9 @@ class Tally:
     def _first_token(self, pod: PodName, event: FirstToken) -> None:
         del pod
         flight = self._flights[event.request_id]
-        if flight.window is not None:
-            flight.window.ttft.add(event.t - flight.arrived)
+        window = flight.window
+        if window is not None:
+            window.ttft.add(event.t - flight.arrived)
 
     def _finished(self, pod: PodName, event: RequestFinished) -> None:
         del pod
@@ -226,10 +227,10 @@ class Tally:
 
     def window_at(self, t: Seconds) -> Window:
         """The window of a time at or after the start; made when needed."""
-        index = int((t - self.start) / self.window)
-        while len(self.windows) <= index:
-            self.windows.append(Window(self.start + len(self.windows) * self.window))
-        return self.windows[index]
+        index, windows = int((t - self.start) / self.window), self.windows
+        while len(windows) <= index:
+            windows.append(Window(self.start + len(windows) * self.window))
+        return windows[index]
 
     # -- checks
 

@@ -162,7 +162,8 @@ class World:
         return self._events
 
     def _hear(self, event: Event) -> None:
-        effects = self.fleet.apply(event, event.t)
+        fleet = self.fleet
+        effects = fleet.apply(event, event.t)
         if self.heard is not None:
             self.heard(event, effects)
         if effects:
@@ -172,7 +173,7 @@ class World:
                 act = actions.get(type(effect))
                 if act is not None:
                     act(effect)
-        due = self.fleet.next_wakeup()
+        due = fleet.next_wakeup()
         if due is not None and (self._tick_at is None or due < self._tick_at):
             self._tick_at = max(due, event.t)
             self.kernel.at(self._tick_at, self._tick, priority=_TICK)
@@ -284,8 +285,11 @@ class World:
 
     def advance(self, sim: SimPod) -> None:
         """Let a pod live up to now, and pass on what it did."""
+        events = sim.engine.advance(self.kernel.now)
+        if not events:
+            return
         happened, reactions, name = self.observer.happened, self._reactions, sim.pod.name
-        for event in sim.engine.advance(self.kernel.now):
+        for event in events:
             happened(name, event)
             react = reactions.get(type(event))
             if react is not None:
@@ -352,7 +356,8 @@ class World:
     def _report(self, sim: SimPod) -> None:
         now = self.kernel.now
         self.advance(sim)
-        self.apply(said.PodReported, pod=sim.pod.name, report=sim.scrape.report(sim.engine, now))
+        report = sim.scrape.report(sim.engine, now)
+        self._hear(said.PodReported(t=now, id=self._number(), pod=sim.pod.name, report=report))
 
     def _tick(self, _: None) -> None:
         self._tick_at = None

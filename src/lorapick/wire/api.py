@@ -13,7 +13,7 @@ import msgspec
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
-from lorapick.model.tiers import Source
+from lorapick.model.tiers import Evidence, Source
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 TERMS = ("adapter", "kv", "queue", "gpu")
@@ -61,6 +61,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 0
     pinned: bool = False
     last_evidence: Seconds | None = None
+    """When the pod, or an answer of it, last spoke of the adapter; None: never."""
+    evidence: Evidence | None = None
+    """What spoke of it then."""
+    age_s: Seconds | None = None
+    """How long the tier has been this one."""
+    evidence_age_s: Seconds | None = None
 
 
 class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +105,9 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     chosen_by: str | None = None
 
 
-def cell(belief: Belief) -> Cell:
-    """The belief with its tier as a word."""
+def cell(belief: Belief, *, now: Seconds) -> Cell:
+    """The belief with its tier as a word, and with its ages at `now`."""
+    spoken = belief.last_evidence
     return Cell(
         pod=belief.pod,
         adapter=belief.adapter,
@@ -109,8 +116,15 @@ def cell(belief: Belief) -> Cell:
         source=belief.source,
         in_flight=belief.in_flight,
         pinned=belief.pinned,
-        last_evidence=belief.last_evidence,
+        last_evidence=spoken,
+        evidence=belief.evidence,
+        age_s=_age(belief.since, now),
+        evidence_age_s=None if spoken is None else _age(spoken, now),
     )
+
+
+def _age(since: Seconds, now: Seconds) -> Seconds:
+    return round(max(0.0, now - since), 3)
 
 
 def contributions(terms: Terms | None, weights: dict[str, float], *, score: float | None) -> dict[str, float | None]:

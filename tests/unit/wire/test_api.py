@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lorapick.model.picks import Belief, Terms
 from lorapick.model.reasons import Reason
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.testing.published import WEIGHTS, worked_example
 from lorapick.wire.api import ApiReason, ExplanationDocument, Problem, cell, contributions, explanation_document
 
@@ -17,8 +17,22 @@ SHARE = st.floats(0, 1)
 @pytest.mark.parametrize("tier", Tier)
 def test_cell_has_the_tier_as_a_word(tier: Tier) -> None:
     belief = Belief(pod="p", adapter="a", tier=tier, since=1.0, source=Source.REPORTED, in_flight=2, pinned=True)
-    shown = cell(belief)
+    shown = cell(belief, now=3.5)
     assert (shown.tier, shown.source, shown.in_flight, shown.pinned) == (tier.word, Source.REPORTED, 2, True)
+    assert (shown.age_s, shown.evidence, shown.evidence_age_s) == (2.5, None, None)
+
+
+def test_cell_has_ages_that_are_never_negative() -> None:
+    belief = Belief(
+        pod="p",
+        adapter="a",
+        tier=Tier.CPU,
+        since=5.0,
+        source=Source.INFERRED,
+        last_evidence=1.0,
+        evidence=Evidence.LIST,
+    )
+    assert (cell(belief, now=4.0).age_s, cell(belief, now=4.0).evidence_age_s) == (0.0, 3.0)
 
 
 def test_explanation_keeps_every_fact() -> None:

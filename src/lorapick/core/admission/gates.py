@@ -69,14 +69,16 @@ class Gates:
 
     def open(self, row: int) -> None:
         """Show the slot that is being cleared on a pod to the one whose turn it is; `refresh` hides it again."""
-        self._columns.slots_left[row] = self._left(row)
+        self._columns.leave(row, self._left(row))
 
     def _left(self, row: int) -> float:
         home = self._residency.home(row)
         return home.shadow.gpu_slots - len(home.in_use)
 
     def _write(self, row: int) -> None:
-        self._columns.pressure[row], self._columns.slots_left[row] = self._of(row)
+        code, left = self._of(row)
+        self._columns.press(row, code)
+        self._columns.leave(row, left)
 
     def check(self) -> None:
         """Both columns are what they would be if they were written now."""

@@ -13,30 +13,31 @@ from lorapick.model.units import RequestId, Seconds
 class Holds:
     """Held requests, oldest first, by the row they wait for."""
 
-    __slots__ = ("_by_row", "_next_due", "_until")
+    __slots__ = ("_by_row", "_next_due", "held")
 
     def __init__(self) -> None:
-        self._until: OrderedDict[RequestId, tuple[Seconds, int]] = OrderedDict()
+        self.held: OrderedDict[RequestId, tuple[Seconds, int]] = OrderedDict()
+        """Until when, and the row they wait for. To be read only."""
         self._by_row: dict[int, OrderedDict[RequestId, None]] = {}
         self._next_due: Seconds | None = None
         """The first bound; None: nothing is held, or it must be looked for."""
 
     def __len__(self) -> int:
-        return len(self._until)
+        return len(self.held)
 
     def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._until
+        return request_id in self.held
 
     def add(self, request_id: RequestId, row: int, *, until: Seconds) -> None:
         """Hold a request for a pod, at the longest until `until`; one that waits for another pod moves to the end."""
         self.remove(request_id)
-        self._until[request_id] = (until, row)
+        self.held[request_id] = (until, row)
         self._by_row.setdefault(row, OrderedDict())[request_id] = None
         self._next_due = None
 
     def remove(self, request_id: RequestId) -> None:
         """Let go of a request, held or not."""
-        entry = self._until.pop(request_id, None)
+        entry = self.held.pop(request_id, None)
         if entry is None:
             return
         until, row = entry
@@ -49,7 +50,7 @@ class Holds:
 
     def row_of(self, request_id: RequestId) -> int:
         """Row that a request waits for; -1: it is not held."""
-        entry = self._until.get(request_id)
+        entry = self.held.get(request_id)
         return entry[1] if entry is not None else -1
 
     def waiting_for(self, row: int) -> list[RequestId]:
@@ -62,10 +63,10 @@ class Holds:
 
     def due(self, now: Seconds) -> list[RequestId]:
         """Requests whose time is up, oldest first."""
-        return [request_id for request_id, (until, _) in self._until.items() if until <= now]
+        return [request_id for request_id, (until, _) in self.held.items() if until <= now]
 
     def next_due(self) -> Seconds | None:
         """When the first bound is reached; None: nothing is held."""
-        if self._next_due is None and self._until:
-            self._next_due = min(until for until, _ in self._until.values())
+        if self._next_due is None and self.held:
+            self._next_due = min(until for until, _ in self.held.values())
         return self._next_due

@@ -67,8 +67,11 @@ def pick_by_loop(
     session = query.session_row
     if session >= 0 and policy.keeps_sessions and session in rows and _equal_holders(query, session, other=rows[place]):
         place = rows.index(session)
-    rest = [rows[other] for other in ranked[: fallbacks + 1] if other != place]
-    return Choice(rows[place], scores[place], tuple(rest[:fallbacks]))
+    if place == ranked[0]:
+        rest = ranked[1 : fallbacks + 1]
+    else:
+        rest = [other for other in ranked[: fallbacks + 1] if other != place][:fallbacks]
+    return Choice(rows[place], scores[place], tuple([rows[other] for other in rest]))
 
 
 def pick_by_columns(

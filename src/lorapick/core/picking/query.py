@@ -43,6 +43,16 @@ class FleetView(Protocol):
     prefill_only: "array[int]"
 
     @property
+    def room(self) -> list[float]:
+        """1 - queue/max_queue."""
+        ...
+
+    @property
+    def idle(self) -> list[float]:
+        """1 - gpu."""
+        ...
+
+    @property
     def members(self) -> tuple[PodName | None, ...]:
         """Name of each row's pod; the same object until a pod comes or goes."""
         ...
@@ -65,6 +75,8 @@ class Costs(NamedTuple):
 
 
 NO_COSTS = Costs()
+NOTHING_CACHED: Mapping[int, Ratio] = {}
+"""No pod holds a prefix of the request."""
 
 
 class Query:
@@ -86,7 +98,7 @@ class Query:
         """Rank of the adapter; 0 when unknown: then no pod is too small for it."""
         self.mask: bytearray | None = None
         """Veto code by row from the subset hint and the label selector; None: no such wish."""
-        self.kv: Mapping[int, Ratio] = {}
+        self.kv: Mapping[int, Ratio] = NOTHING_CACHED
         """Share of the request's prefix blocks believed cached, by row; absent rows have none."""
         self.session_row = -1
         """Row that served this session last; -1: none."""
@@ -113,7 +125,8 @@ def prepare(
         query.base = columns.base_models.get(request.model, NO_BASE)
         query.first_block = request.blocks[0] if request.blocks else None
     else:
-        query.codes = columns.adapter_row(adapter.name)
+        name = adapter.name
+        query.codes = columns.adapters.get(name) or columns.adapter_row(name)
         query.rank = float(adapter.rank or 0)
         if adapter.base_model is not None:
             query.base = columns.base_models.get(adapter.base_model, NO_BASE)

@@ -47,6 +47,9 @@ class Weighted:
         self._adapter, self._kv, self._queue, self._gpu = weights.adapter, weights.kv, weights.queue, weights.gpu
         self._affinity = affinity_table(settings.affinity)
         self._affinities = np.array(self._affinity)
+        weighted = [weights.adapter * affinity for affinity in self._affinity]
+        self._full, self._free = weighted[:_FREE], weighted[_FREE:]
+        """First term by residency code, of pods without and with a free slot."""
 
     def _affinity_of(self, query: Query, view: FleetView, *, row: int) -> float:
         if query.codes is None:
@@ -64,30 +67,22 @@ class Weighted:
 
     def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """The same sums, with everything looked up once."""
-        w_queue, w_gpu = self._queue, self._gpu
-        queue, limit, gpu = view.queue, view.max_queue, view.gpu
-        if len(rows) == view.rows and query.codes is not None and not query.kv:
+        w_queue, w_gpu, room, idle, codes = self._queue, self._gpu, view.room, view.idle, query.codes
+        full, free, slots = self._full, self._free, view.free_slots
+        if len(rows) == view.rows and codes is not None and not query.kv:
             # Most decisions: nobody is refused. Iterating costs half of indexing.
-            w_adapter, table = self._adapter, self._affinity
-            columns = zip(rows, query.codes, view.free_slots, queue, limit, gpu, strict=False)
             return [
-                w_adapter * table[code | (_FREE if free > 0 else 0)]
-                + w_queue * (1.0 - depth / most)
-                + w_gpu * (1.0 - busy)
-                for _, code, free, depth, most, busy in columns
+                (free if any_free else full)[code] + w_queue * queue + w_gpu * gpu
+                for _, code, any_free, queue, gpu in zip(rows, codes, slots, room, idle, strict=False)
             ]
-        if query.codes is None:
+        if codes is None:
             adapter = [self._adapter] * len(rows)
         else:
-            w_adapter, table, codes, free = self._adapter, self._affinity, query.codes, view.free_slots
-            adapter = [w_adapter * table[codes[row] | (_FREE if free[row] > 0 else 0)] for row in rows]
+            adapter = [(free if slots[row] else full)[codes[row]] for row in rows]
         if query.kv:
             w_kv, share = self._kv, query.kv.get
             adapter = [score + w_kv * share(row, 0.0) for score, row in zip(adapter, rows, strict=True)]
-        return [
-            score + w_queue * (1.0 - queue[row] / limit[row]) + w_gpu * (1.0 - gpu[row])
-            for score, row in zip(adapter, rows, strict=True)
-        ]
+        return [score + w_queue * room[row] + w_gpu * idle[row] for score, row in zip(adapter, rows, strict=True)]
 
     def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Weighted sums of all rows."""
