@@ -77,6 +77,8 @@ def _choose(case: Case, effects: list[Effect]) -> Choice:
 def _only_old_reports(case: Case) -> bool:
     """Whether some pod is kept out by the age of its report, and none that is fresh will have room again."""
     columns, query = case.state.columns, case.query
+    if min([columns.fresh_until[row] for row in columns.row_of.values()], default=case.now) >= case.now:
+        return False  # asked for each request that waits, each time that it is tried
     codes = [veto(query, columns, row=row, now=case.now) for row, _ in columns.live()]
     return STALE in codes and not any(code in FULL for code in codes)
 
