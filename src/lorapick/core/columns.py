@@ -98,8 +98,8 @@ class PodColumns:
     __slots__ = (
         "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_pressed", "_shut", "_vectors",
         "adapters", "base", "base_models", "every", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "idle",
-        "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room", "row_of", "rows",
-        "scraped", "shut", "slots_left", "targets", "turn", "version",
+        "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room", "row_of",
+        "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
