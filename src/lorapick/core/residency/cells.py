@@ -94,7 +94,7 @@ class EndedLoad(NamedTuple):
 class PodResidency:
     """Cells and shadow of one pod."""
 
-    __slots__ = ("began", "caches", "cells", "name", "process_start", "row", "shadow")
+    __slots__ = ("began", "caches", "cells", "looked", "name", "process_start", "row", "shadow")
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
         self.row = row
@@ -106,6 +106,8 @@ class PodResidency:
         self.shadow = Shadow(gpu_slots=1, cpu_slots=1)
         self.resize(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
+        self.looked = float("-inf")
+        """When the last scrape that brought a report was sent."""
 
     def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
         """Discovery or the engine says how many adapters each level holds."""
@@ -117,6 +119,13 @@ class PodResidency:
         if cell is None:
             cell = self.cells[name] = Cell(self.began)
         return cell
+
+    def explained(self, name: AdapterName) -> bool:
+        """Whether requests of ours, in flight or answered since the last scrape, say why the pod ran this adapter."""
+        cell = self.cells.get(name)
+        return cell is not None and (
+            cell.in_flight > 0 or (cell.evidence_kind is Evidence.ANSWER and (cell.evidence or 0.0) >= self.looked)
+        )
 
     def busy(self, name: AdapterName) -> bool:
         """Whether the engine would not take its slot away."""

@@ -175,6 +175,7 @@ class Residency(Beliefs):
             self._recall(home, report.used, now=now, levels=report.loaded is None)
         if report.in_flight_adapters is not None:
             ended += self._activity(home, report, since=since, now=now)
+        home.looked = since
         self._settle(home, now=now)
         return ended
 
@@ -306,6 +307,8 @@ class Residency(Beliefs):
 
     def _recall(self, home: PodResidency, used: tuple[AdapterName, ...], *, now: Seconds, levels: bool) -> None:
         """Take over in which order the engine last ran its adapters; and `levels`, unless it lists them."""
+        if all(home.explained(name) for name in used):
+            return  # the shadow's own order is finer, and has what commands loaded in it
         if not levels:
             home.shadow.order(used)
             return
