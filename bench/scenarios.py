@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lorapick.cli.simulation_table import articles, estimated
+from lorapick.cli.simulation_table import BOUNDS, NARROW_BOUNDS, articles, bound, estimated, scrapes
 from lorapick.plan.capacity import Capacity
 from lorapick.plan.scenario_files import load_scenario, scenario_names
 from lorapick.plan.simulations import capacities, jobs_for, play_all, points
-from lorapick.sim.compare import Comparison, compare, estimate
+from lorapick.sim.compare import Comparison, compare
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.report import RunReport
@@ -72,10 +72,12 @@ def figures(scenario: Scenario, *, seeds: int, workers: int | None) -> Iterator[
     compared = compare(reports)
     yield f"    lorapick simulate {scenario.name} --compare --seeds {seeds}"
     yield ""
+    yield f"{scrapes(scenario, compared.policies).capitalize()}."
+    yield ""
     yield from beside(scenario, compared)
-    heads = ["policy", *(METRICS[name].label for name in COLUMNS), "loads", "fewest as served"]
+    heads = ["policy", *(METRICS[name].label for name in COLUMNS), "loads", *NARROW_BOUNDS]
     rows = [
-        [policy, *(cell(compared, policy, name) for name in (*COLUMNS, "loads")), fewest(reports, policy)]
+        [policy, *(cell(compared, policy, name) for name in (*COLUMNS, "loads")), *fewest(reports, policy)]
         for policy in compared.policies
     ]
     yield from table(heads, rows)
@@ -87,9 +89,8 @@ def cell(compared: Comparison, policy: str, name: str) -> str:
     return estimated(compared.of(name, policy), METRICS[name])
 
 
-def fewest(reports: Sequence[RunReport], policy: str) -> str:
-    found = [report.bounds.service_order for report in reports if report.policy == policy and report.bounds]
-    return estimated(estimate(found), METRICS["loads"])
+def fewest(reports: Sequence[RunReport], policy: str) -> list[str]:
+    return [bound(reports, policy, name=name) for name in BOUNDS.values()]
 
 
 def beside(scenario: Scenario, compared: Comparison) -> Iterator[str]:

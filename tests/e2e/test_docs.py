@@ -65,7 +65,8 @@ def localised(command: str, stack: Stack) -> str:
         command = command.replace(f"127.0.0.1:{port}", url.removeprefix("http://"))
     command = command.replace("localhost:8001", stack.pods[0].address)
     command = command.replace("run/lorapick-0.events.jsonl", str(stack.pickers[0].event_log))
-    command = command.replace("lorapick explain", f"lorapick explain --admin {stack.admin}", 1)
+    for name in ("explain", "residency"):
+        command = command.replace(f"lorapick {name}", f"lorapick {name} --admin {stack.admin}", 1)
     return re.sub(r"^(\.venv/bin/)?lorapick ", f"{ROOT}/.venv/bin/lorapick ", command)
 
 

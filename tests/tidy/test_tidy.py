@@ -374,7 +374,7 @@ def places(text: str) -> list[str]:
 
 def text_files() -> Iterator[tuple[Path, str]]:
     below = [path for folder in PROJECT for path in (ROOT / folder).rglob("*")]
-    for path in (*below, *ROOT.glob("*")):
+    for path in (*below, *(ROOT / "data").rglob("*.md"), *ROOT.glob("*")):
         if path.is_file() and "__pycache__" not in path.parts and path.stat().st_size < TEXT_ABOVE:
             raw = path.read_bytes()
             if b"\0" not in raw:
@@ -390,5 +390,6 @@ def test_places_are_found():
 def test_the_project_speaks_of_itself_only():
     read = [*text_files()]
     assert len(read) > 150
+    assert ROOT / "data" / "README.md" in [path for path, _ in read]
     found = {path.relative_to(ROOT).as_posix(): words for path, text in read if (words := places(text))}
     assert found == {}

@@ -140,6 +140,7 @@ def _document(scenario: Scenario, reports: tuple[RunReport, ...], compared: Comp
             "source": scenario.source,
             "assumes": list(scenario.assumes),
         },
+        "scrape_intervals": {policy: scenario.scrape_interval(policy) for policy in compared.policies},
         "expect": msgspec.to_builtins(scenario.expect),
         "comparison": msgspec.to_builtins(compared),
         "reports": msgspec.to_builtins(reports),

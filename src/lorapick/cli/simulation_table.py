@@ -3,13 +3,14 @@
 In: a scenario, comparisons, capacities. Out: tables on a console. Not here: figures (see `sim.metrics`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
 from lorapick.cli.simulation_plan import Point
+from lorapick.model.units import Seconds
 from lorapick.plan.capacity import Capacity
 from lorapick.sim.compare import Comparison, Estimate, estimate
 from lorapick.sim.hardware import PRESETS
@@ -24,11 +25,14 @@ HEADLINES = ("p95_ms", "swap_share", "loads", "hit_ratio", "lost_share", "useful
 _UNBOUNDED = 10_000
 BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
 """Bounds below the number of loads, by what a report calls them."""
+NARROW_BOUNDS = ("fewest as served", "fewest as arrived")
+"""The same bounds as headings of a narrow table."""
 
 
 def print_comparison(console: Console, scenario: Scenario, compared: Comparison, reports: Sequence[RunReport]) -> None:
     """All metrics of the whole run, a column per policy; or where those do not fit, a row, and what fits of metrics."""
     _print_head(console, scenario, compared.seeds)
+    console.print(scrapes(scenario, compared.policies), highlight=False)
     metrics = {
         metric.label: [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
         for metric in METRICS.values()
@@ -40,7 +44,7 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
     if Measurement.get(console, console.options.update(max_width=_UNBOUNDED), table).maximum <= console.width:
         console.print(table)
     else:
-        console.print(_by_policy(compared.policies, metrics, width=console.width))
+        console.print(_by_policy(compared.policies, metrics, bounds, width=console.width))
         console.print("all figures: a wider terminal, fewer policies, --html or --json", highlight=False)
     for report in reports:
         if report.alerts:
@@ -60,13 +64,14 @@ def _by_metric(policies: Sequence[str], metrics: Mapping[str, list[str]], bounds
     return table
 
 
-def _by_policy(policies: Sequence[str], metrics: Mapping[str, list[str]], *, width: int) -> Table:
-    """The metrics that say most, as many as fit."""
+def _by_policy(
+    policies: Sequence[str], metrics: Mapping[str, list[str]], bounds: Mapping[str, list[str]], *, width: int
+) -> Table:
+    """The metrics that say most, as many as fit, and beside the loads their bounds."""
     table = Table("policy")
     left = width - max(map(len, policies)) - 4
     chosen: list[list[str]] = []
-    for label in (METRICS[name].label for name in HEADLINES):
-        cells = metrics[label]
+    for label, cells in _headlines(metrics, bounds):
         # A heading may break at its spaces, figures may not.
         left -= max(map(len, (*cells, *label.split()))) + 3
         if left < 0:
@@ -78,6 +83,13 @@ def _by_policy(policies: Sequence[str], metrics: Mapping[str, list[str]], *, wid
     return table
 
 
+def _headlines(metrics: Mapping[str, list[str]], bounds: Mapping[str, list[str]]) -> Iterator[tuple[str, list[str]]]:
+    for name in HEADLINES:
+        yield METRICS[name].label, metrics[METRICS[name].label]
+        if name == "loads":
+            yield from zip(NARROW_BOUNDS, bounds.values(), strict=True)
+
+
 def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> None:
     hardware = PRESETS[scenario.fleet.hardware]
     mark = " (extrapolated)" if hardware.extrapolated else ""
@@ -85,6 +97,27 @@ def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> N
     console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}", highlight=False)
     fleet = f"{scenario.fleet.pods} pods x {scenario.fleet.limits.max_loras} slots"
     console.print(f"{fleet}, {hardware.name}{mark}; {counted}", highlight=False)
+
+
+def scrapes(scenario: Scenario, policies: Sequence[str]) -> str:
+    """How often pods are looked at under each policy."""
+    by: dict[float, list[str]] = {}
+    for policy in policies:
+        by.setdefault(scenario.scrape_interval(policy), []).append(policy)
+    if len(by) == 1:
+        return f"pods are scraped every {milliseconds(next(iter(by)))}"
+    usual = max(by, key=lambda interval: len(by[interval]))
+    others = "; ".join(
+        f"every {milliseconds(interval)} under {', '.join(names)}"
+        for interval, names in by.items()
+        if interval != usual
+    )
+    return f"pods are scraped every {milliseconds(usual)}, but {others}"
+
+
+def milliseconds(value: Seconds) -> str:
+    """`50 ms`, `1 s`."""
+    return f"{value:g} s" if value >= 1 else f"{value * 1e3:g} ms"
 
 
 def bound(reports: Sequence[RunReport], policy: str, *, name: str) -> str:
@@ -151,6 +184,7 @@ def print_capacities(console: Console, scenario: Scenario, found: Sequence[Capac
     policies = list(dict.fromkeys(each.policy for each in found))
     seeds = list(dict.fromkeys(each.seed for each in found))
     _print_head(console, scenario, seeds)
+    console.print(scrapes(scenario, policies), highlight=False)
     table = Table(title=f"highest rate with P95 of at most {found[0].limit:g} s", title_justify="left")
     for name in ("policy", "rate", f"to {policies[0]}"):
         table.add_column(name, justify="left" if name == "policy" else "right")

@@ -88,6 +88,7 @@ def columns_match(state: FleetState) -> None:
                 assert tier is (Tier.GPU_SERVING if serving else Tier.GPU_IDLE), f"row {row}, {name}: code {tier.word}"
             else:
                 assert tier is cell.tier, f"row {row}, {name}: code {tier.word}, cell {cell.tier.word}"
+            assert codes[row] == state.residency.code(home, name), f"row {row}, {name}: code {codes[row]} is old"
 
 
 def slots_are_kept(state: FleetState) -> None:

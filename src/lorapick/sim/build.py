@@ -24,9 +24,13 @@ from lorapick.sim.world import Setup, World
 
 
 def settings_of(scenario: Scenario, policy: str) -> Settings:
-    """The picker's configuration with another policy."""
+    """The picker's configuration with another policy, which looks at pods as often as the scenario says it does."""
     settings = scenario.settings
-    return msgspec.structs.replace(settings, picking=msgspec.structs.replace(settings.picking, policy=policy))
+    return msgspec.structs.replace(
+        settings,
+        picking=msgspec.structs.replace(settings.picking, policy=policy),
+        scrape=msgspec.structs.replace(settings.scrape, interval=scenario.scrape_interval(policy)),
+    )
 
 
 def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) -> World:
@@ -73,7 +77,7 @@ def pod_config(scenario: Scenario) -> PodConfig:
         kv_bytes_per_token=hardware.kv_bytes_per_token,
         memory=fleet.memory,
         kernel=fleet.kernel,
-        merging=MergePolicy(mode=fleet.merging),
+        merging=MergePolicy(mode=fleet.merging, seconds=hardware.merge),
     )
 
 

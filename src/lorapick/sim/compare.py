@@ -19,6 +19,10 @@ _T_95 = (
 """Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom."""
 
 
+_NOTHING = 1e-9
+"""Share of a mean below which a half width comes from rounding."""
+
+
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A mean over seeds."""
 
@@ -76,7 +80,7 @@ def estimate(values: Sequence[float | None]) -> Estimate:
     variance = math.fsum((value - mean) ** 2 for value in known) / (count - 1)
     half_width = t_95(count - 1) * math.sqrt(variance / count)
     # Percentiles of one bin are the same number for all seeds; what rounding leaves of that is no width.
-    return Estimate(mean=mean, half_width=half_width if half_width > 1e-12 * abs(mean) else 0.0)
+    return Estimate(mean=mean, half_width=half_width if half_width > _NOTHING * abs(mean) else 0.0)
 
 
 def compare(reports: Sequence[RunReport]) -> Comparison:

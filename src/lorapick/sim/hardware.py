@@ -26,12 +26,21 @@ class Hardware(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of KV that one slot costs: a fixed part, and per unit of the largest rank that the engine allows."""
     kv_bytes_per_token: Bytes
     block_size: Tokens
+    weights: Bytes
+    """Bytes of the base model's weights: what folding an adapter in or out has to touch."""
+    memory_bandwidth: float = 3.35e12
+    """Bytes per second of the GPU's memory; an H100 SXM's, by its data sheet."""
     adapter_size: Bytes
     """Bytes of a rank-16 adapter on q and v, FP16; other ranks in proportion."""
     extrapolated: bool
     """Whether a coefficient was carried over from another model or GPU instead of being fitted."""
     sources: tuple[str, ...]
     """Where the numbers come from, for reports."""
+
+    @property
+    def merge(self) -> Seconds:
+        """One merge or unmerge: all weights are touched once."""
+        return self.weights / self.memory_bandwidth
 
     def kv_blocks(self, slots: int, max_rank: int) -> int:
         """KV blocks beside so many slots that are reserved for this rank; not above 0: they do not fit."""
@@ -56,7 +65,9 @@ _ACTIVATION = SwapCosts(deallocation=0.0, fragmentation=0.0, cpu_bandwidth=inf, 
 _PLAIN_8B = 10.54e-3
 _LORA_8B = _CALIBRATED.a - _PLAIN_8B
 _LAYERS = 80 / 32
-_WEIGHTS = 35.0 / 16.06
+_WEIGHTS_8B: Bytes = 16_060_000_000
+_WEIGHTS_70B_INT4: Bytes = 35_000_000_000
+_WEIGHTS = _WEIGHTS_70B_INT4 / _WEIGHTS_8B
 
 PRESETS: dict[str, Hardware] = {
     each.name: each
@@ -71,6 +82,7 @@ PRESETS: dict[str, Hardware] = {
             slot_tokens=(51.0, 43.75),
             kv_bytes_per_token=131_072,
             block_size=16,
+            weights=_WEIGHTS_8B,
             adapter_size=13_631_488,
             extrapolated=False,
             sources=(
@@ -81,6 +93,7 @@ PRESETS: dict[str, Hardware] = {
                 "prefill: 2 FLOPs per parameter and token at half of the H100's 989.5 TFLOP/s",
                 "KV memory: 307,600 tokens; a slot of rank 8, 16, 32 costs 401, 753, 1,451, as those runs report",
                 "swap phases: the article, section 03 (best case)",
+                "merging: 16.06 GB of weights, touched once, at 3.35 TB/s",
                 "adapter: exact, 32 layers, q 4096x4096 and v 4096x1024 at rank 16 in FP16",
             ),
         ),
@@ -94,6 +107,7 @@ PRESETS: dict[str, Hardware] = {
             slot_tokens=(51.0, 43.75),
             kv_bytes_per_token=131_072,
             block_size=16,
+            weights=_WEIGHTS_8B,
             adapter_size=13_631_488,
             extrapolated=False,
             sources=(
@@ -101,6 +115,7 @@ PRESETS: dict[str, Hardware] = {
                 "prefill: 2 FLOPs per parameter and token at half of the H100's 989.5 TFLOP/s",
                 "KV memory: as those runs report; a slot of rank 8, 16, 32 costs 401, 753, 1,451 tokens",
                 "swap: 8 ms from host memory, transfer included, as the runs' authors measured; disk: the article's",
+                "merging: 16.06 GB of weights, touched once, at 3.35 TB/s",
                 "adapter: exact, 32 layers, q 4096x4096 and v 4096x1024 at rank 16 in FP16",
             ),
         ),
@@ -119,6 +134,7 @@ PRESETS: dict[str, Hardware] = {
             slot_tokens=(0.0, 79.0),
             kv_bytes_per_token=327_680,
             block_size=16,
+            weights=_WEIGHTS_70B_INT4,
             adapter_size=65_536_000,
             extrapolated=True,
             sources=(
@@ -130,6 +146,7 @@ PRESETS: dict[str, Hardware] = {
                 "KV memory: 30 GB beside 4 slots (the article), 327,680 bytes per token (80 layers, 8 KV heads of 128)",
                 "a slot: 25.9 MB per rank, what vLLM reserves for all LoRA-capable modules of this model",
                 "swap phases: the article, section 03 (best case)",
+                "merging: 35 GB of weights, touched once, at 3.35 TB/s",
                 "adapter: exact, q 8192x8192 and v 8192x1024 at rank 16 in FP16",
             ),
         ),

@@ -15,6 +15,10 @@ from lorapick.sim.workload.popularity import EqualShares, Popularity
 from lorapick.sim.workload.spec import Workload
 from lorapick.sim.workload.stream import OpenLines
 
+LLM_D_INTERVALS: dict[str, Seconds] = {"gie-default": 0.05, "gie-lora": 0.05}
+"""Policies that do as llm-d does, and how often llm-d looks at pods (`refresh-metrics-interval`); at lorapick's second,
+all requests of a second would see the same fleet and herd, and it would not be llm-d that one compares with."""
+
 
 class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Equal pods."""
@@ -136,12 +140,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     expect: tuple[Expected, ...] = ()
     policies: tuple[str, ...] = ()
     """What `--compare` compares; never empty after parsing."""
+    scrape_intervals: dict[str, Seconds] = {}
+    """Of policies that look at pods at an interval of their own; the others do as `settings.scrape` says."""
     latency_limit: Seconds | None = None
     """P95 that defines capacity; None: the scenario does not ask for it."""
     grid: dict[str, tuple[str, ...]] = {}
     """Of a family: keys of the file, each with the values that it takes."""
     open_lines: OpenLines | None = None
     """Opens the traces of the workload; a function of a module, so that it can be sent to another process."""
+
+    def scrape_interval(self, policy: str) -> Seconds:
+        """How often pods are looked at when this policy picks."""
+        return self.scrape_intervals.get(policy, self.settings.scrape.interval)
 
 
 def shortened(scenario: Scenario, length: Seconds) -> Scenario:

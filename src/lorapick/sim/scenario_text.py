@@ -13,35 +13,32 @@ from typing import Any
 import msgspec
 
 from lorapick.model.adapters import Adapter
-from lorapick.model.pods import PodLimits
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Seconds
-from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.expect_text import check_expected, expected, period, with_usual
+from lorapick.sim.fleet_text import check_memory, fleet_plan
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.overrides import override
 from lorapick.sim.phases_text import changed, phase
 from lorapick.sim.pipelines_text import pipelines
 from lorapick.sim.recorded_text import Recordings
 from lorapick.sim.scenario import (
+    LLM_D_INTERVALS,
     AdapterPlan,
     Expected,
     FleetChange,
-    FleetPlan,
     RunPlan,
     Scenario,
 )
-from lorapick.sim.scenario_readers import clock, made, popularity, raw, tokens
+from lorapick.sim.scenario_readers import clock, made, popularity, raw
 from lorapick.sim.traffic_text import Stream, When, streams
 from lorapick.sim.workload.spec import Flow, Traced, Workload
 from lorapick.sim.workload.stream import OpenLines, adapter_names
 from lorapick.wire.config import sections
 from lorapick.wire.config.document import At, Refused, Report, parse_document
-from lorapick.wire.config.pods import LIMITS
 from lorapick.wire.config.readers import (
     Reader,
     adapter_name,
-    boolean,
     choice,
     duration,
     fields,
@@ -59,7 +56,7 @@ POINTS = 480
 _STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 _KEYS = (
     "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "pipelines", "phases", "run", "periods",
-    "expect", "policy", "policies", "settings", "latency_limit", "grid",
+    "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid",
 )  # fmt: skip
 
 
@@ -107,12 +104,13 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "title": text,
             "source": text,
             "assumes": list_of(text, least=1),
-            "fleet": _fleet,
+            "fleet": fleet_plan,
             "adapters": _adapters,
             "run": _run,
             "policy": choice(*policies),
             "policies": list_of(choice(*policies), least=1, unique=""),
             "settings": fields_of_settings(policies),
+            "scrape_intervals": lambda at: _intervals(at, policies),
             "latency_limit": duration(least=1e-3),
             "grid": _grid,
         },
@@ -122,7 +120,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
     if not {"fleet", "adapters", "run"} <= plain.keys():
         raise Refused
     fleet, adapters, (run, periods_begin) = plain["fleet"], plain["adapters"], plain["run"]
-    _check_memory(root, fleet, adapters=adapters)
+    check_memory(root, fleet, adapters=adapters)
     when = When(begin=periods_begin, length=run.length)
     recordings = Recordings(open_lines=open_lines, block_tokens=PRESETS[fleet.hardware].block_size)
     later = fields(
@@ -165,6 +163,8 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         Adapter(name=name, rank=adapters.rank_of(place), declared=True)
         for place, name in enumerate(_all_names(adapters, workload))
     )
+    intervals = _usual_intervals(root) | values.get("scrape_intervals", {})
+    _check_intervals(root, intervals, stale_after=picker.scrape.stale_after)
     policy = values.get("policy", picker.picking.policy)
     settings = msgspec.structs.replace(
         picker,
@@ -189,6 +189,7 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         periods=periods,
         expect=expect,
         policies=values.get("policies", tuple(dict.fromkeys((*policies, policy)))),
+        scrape_intervals=intervals,
         latency_limit=values.get("latency_limit"),
         grid=values.get("grid", {}),
     )
@@ -210,75 +211,7 @@ def _grid(at: At) -> dict[str, tuple[str, ...]]:
     return {name: list_of(raw, least=1, unique="")(entry.value) for name, entry in at.entries().items()}
 
 
-# -- fleet, adapters, run
-
-
-def _build_fleet(
-    *, pods: int, slots: int, cpu_slots: int | None = None, mode: str = SwapMode.DRAIN.value, **values: Any
-) -> FleetPlan:
-    limits = {name: values.pop(name) for name in LIMITS if name in values}
-    return FleetPlan(
-        pods=pods,
-        mode=SwapMode(mode),
-        memory=Memory(values.pop("memory", Memory.SLOTS)),
-        kernel=Kernel(values.pop("kernel", Kernel.DISTINCT)),
-        merging=Merging(values.pop("merging", Merging.NEVER)),
-        limits=PodLimits(max_loras=slots, max_cpu_loras=max(slots, cpu_slots or slots), **limits),
-        **values,
-    )
-
-
-def _check_fleet(at: At, fleet: FleetPlan) -> None:
-    place = at.find("cpu_slots")
-    if place is not None and int(place.node.value) < fleet.limits.max_loras:
-        place.note(
-            f"must be at least slots, which is {fleet.limits.max_loras}",
-            hint="the engine's host level holds the adapters on the GPU too",
-        )
-    special = fleet.memory is not Memory.SLOTS or fleet.merging is not Merging.NEVER
-    if special and fleet.mode is SwapMode.DRAIN:
-        at.nearest("mode").note("unified memory and merged weights know no drain", hint="write mode: inline")
-
-
-def _check_memory(root: At, fleet: FleetPlan, *, adapters: AdapterPlan) -> None:
-    """The slots must leave memory for KV."""
-    hardware, rank = PRESETS[fleet.hardware], max(adapters.ranks)
-    slots = fleet.limits.max_loras
-    if fleet.memory is Memory.SLOTS and hardware.kv_blocks(slots, rank) <= 0:
-        most = int((hardware.kv_blocks(0, rank) * hardware.block_size - 1) / hardware.tokens_of_slot(rank))
-        root.nearest("fleet", "slots").refuse(
-            f"{slots} slots of rank {rank} leave no memory for KV on {hardware.name}; at most {most} do",
-            hint="fewer slots, a smaller rank, or memory: unified",
-        )
-    if rank > fleet.limits.max_lora_rank:
-        root.nearest("fleet", "max_lora_rank").refuse(
-            f"the pods take adapters up to rank {fleet.limits.max_lora_rank}, and some have rank {rank}",
-            hint=f"write max_lora_rank: {rank}",
-            value="",
-        )
-
-
-_fleet: Reader[FleetPlan] = record(
-    _build_fleet,
-    {
-        "pods": integer(least=1, most=4096),
-        "slots": LIMITS["max_loras"],
-        "cpu_slots": LIMITS["max_cpu_loras"],
-        "mode": choice(*(mode.value for mode in SwapMode)),
-        "hardware": choice(*PRESETS),
-        "memory": choice(*(memory.value for memory in Memory)),
-        "kernel": choice(*(kernel.value for kernel in Kernel)),
-        "merging": choice(*(merging.value for merging in Merging)),
-        "max_lora_rank": LIMITS["max_lora_rank"],
-        "max_num_seqs": LIMITS["max_num_seqs"],
-        "max_queue": LIMITS["max_queue"],
-        "max_model_len": tokens,
-        "prefix_caching": boolean,
-        "reports_loaded": boolean,
-    },
-    required=("pods", "slots"),
-    check=_check_fleet,
-)
+# -- adapters, run
 
 
 def _build_adapters(
@@ -364,3 +297,21 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
         },
     )
     return read
+
+
+def _intervals(at: At, policies: Collection[str]) -> dict[str, Seconds]:
+    """Policies, each with the interval at which it looks at pods."""
+    return fields(at, dict.fromkeys(policies, duration(least=0.05, most=3600.0)))
+
+
+def _check_intervals(root: At, intervals: Mapping[str, Seconds], *, stale_after: Seconds) -> None:
+    for name, interval in intervals.items():
+        if interval >= stale_after:
+            root.nearest("scrape_intervals", name).refuse(
+                f"must be shorter than settings.scrape.stale_after, which is {stale_after:g}s"
+            )
+
+
+def _usual_intervals(root: At) -> dict[str, Seconds]:
+    """What follows llm-d looks as often as llm-d, unless the file says how often everybody looks."""
+    return {} if root.find("settings", "scrape", "interval") is not None else dict(LLM_D_INTERVALS)

@@ -47,6 +47,11 @@ def test_ten_policies_fit_a_terminal_of_eighty_columns():
     assert max(map(len, lines)) <= 80
     (row,) = [line for line in lines if line.startswith("│ power-of-two") and "beside" not in line][:1]
     assert row.count("│") >= 5
+    # A number of loads says little without the fewest that were possible.
+    heads = " ".join(lines[: lines.index(row)])
+    assert "loads" in heads and "fewest" in heads
+    text = shown.stdout.replace("\n", " ")
+    assert "pods are scraped every 1 s, but every 50 ms under gie-default, gie-lora" in text
     assert "…" not in shown.stdout
     assert "all figures: a wider terminal" in shown.stdout
 
@@ -67,6 +72,7 @@ def test_json_is_json_and_holds_everything():
     assert [report["seed"] for report in document["reports"]] == [1, 2]
     assert document["scenario"]["name"] == "code-4"
     assert document["expect"][0]["article"] == 0.45
+    assert document["scrape_intervals"] == {"weighted": 1.0}
     row = next(each for each in document["comparison"]["rows"] if each["metric"] == "p95_ms")
     assert row["value"]["half_width"] > 0
 

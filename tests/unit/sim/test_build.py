@@ -5,8 +5,9 @@ from sim_helpers import SCENARIO
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import PinSpec
+from lorapick.model.events import PodReported
 from lorapick.pod.values import SwapMode
-from lorapick.sim.build import arrivals_of, names_of, pod_config, specs_of, world_of
+from lorapick.sim.build import arrivals_of, names_of, pod_config, settings_of, specs_of, world_of
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.tally import Tally
@@ -45,6 +46,16 @@ def test_variants_of_pods():
     assert (config.memory.value, config.kernel.value, config.merging.mode.value) == ("unified", "segmented", "by_load")
     # Nothing is reserved in a unified pool.
     assert config.kv_blocks == 307_600 // 16
+
+
+@pytest.mark.parametrize(
+    ("hardware", "seconds"),
+    [("h100-llama8b", 4.8e-3), ("h100-llama8b-vllm085", 4.8e-3), ("h100-llama70b-int4", 10.4e-3)],
+)
+def test_a_merge_touches_the_weights_that_there_are(hardware, seconds):
+    # 16.06 GB in FP16, 35 GB in INT4, at 3.35 TB/s.
+    config = pod_config(tiny(**{"fleet.mode": "inline", "fleet.merging": "always", "fleet.hardware": hardware}))
+    assert config.merging.seconds == pytest.approx(seconds, rel=0.01)
 
 
 def test_sizes_follow_from_ranks_unless_given():
@@ -92,3 +103,29 @@ def test_pins_are_told_to_the_picker():
 def test_an_unknown_policy_is_refused():
     with pytest.raises(ValueError, match="'best' is unknown"):
         world_of(tiny(), policy="best", seed=1, observer=Tally(start=0.0, window=1.0))
+
+
+def test_what_follows_llm_d_looks_as_often_as_llm_d():
+    def intervals(**overrides):
+        scenario = tiny(**overrides)
+        return {name: settings_of(scenario, name).scrape.interval for name in ("weighted", "gie-default", "gie-lora")}
+
+    assert intervals() == {"weighted": 1.0, "gie-default": 0.05, "gie-lora": 0.05}
+    # Who says how often everybody looks means everybody; who names a policy means that one.
+    assert set(intervals(**{"settings.scrape.interval": "250ms"}).values()) == {0.25}
+    own = intervals(**{"scrape_intervals.gie-lora": "1s", "scrape_intervals.weighted": "100ms"})
+    assert own == {"weighted": 0.1, "gie-default": 0.05, "gie-lora": 1.0}
+    assert settings_of(tiny(), "gie-lora").picking.policy == "gie-lora"
+
+
+def test_pods_are_looked_at_that_often():
+    def scrapes(policy):
+        world = world_of(tiny(), policy=policy, seed=1, observer=Tally(start=0.0, window=1.0))
+        seen = []
+        world.heard = lambda event, _: seen.append(event) if isinstance(event, PodReported) else None
+        world.run(arrivals_of(tiny(), 1), until=10.0)
+        return len(seen)
+
+    # Two pods for ten seconds.
+    assert scrapes("weighted") == pytest.approx(20, abs=2)
+    assert scrapes("gie-lora") == pytest.approx(400, abs=2)

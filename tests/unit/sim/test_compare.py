@@ -16,6 +16,8 @@ def test_t_intervals():
     assert estimate([5.0]) == Estimate(mean=5.0, half_width=None)
     assert estimate([1.0, None]) == estimate([]) == Estimate(mean=None, half_width=None)
     assert estimate([2.0, 2.0]).half_width == estimate([0.1 + 0.2, 0.3]).half_width == 0.0
+    # What rounding leaves is no width.
+    assert estimate([353.0, 353.0 + 1e-9, 353.0]).half_width == 0.0
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,15 @@ def test_settings_of_the_picker():
     assert scenario.settings.scrape.interval == 0.25
 
 
+def test_intervals_of_single_policies():
+    assert read(SCENARIO).scrape_intervals == {"gie-default": 0.05, "gie-lora": 0.05}
+    assert read(changed(scrape_intervals={"random": "2s"})).scrape_interval("random") == 2.0
+    assert "must be shorter than settings.scrape.stale_after, which is 5s" in problems(
+        changed(scrape_intervals={"random": "9s"})
+    )
+    assert 'did you mean "random"?' in problems(changed(scrape_intervals={"randon": "1s"}))
+
+
 def test_overrides_stand_in_for_keys():
     scenario = read(SCENARIO, fleet__slots="3", adapters__popularity="uniform", latency_limit="2s")
     assert scenario.fleet.limits.max_loras == 3

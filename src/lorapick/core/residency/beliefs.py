@@ -6,7 +6,7 @@ In: nothing. Out: what is believed, for decisions, people and invariants. Not he
 
 from collections.abc import Iterable, Iterator
 
-from lorapick.core.columns import TIER_BITS, PodColumns
+from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
 from lorapick.core.residency.cells import PodResidency
 from lorapick.core.residency.loading import LoadClock, LoadsUnderWay
 from lorapick.core.residency.registry import Registry
@@ -14,6 +14,10 @@ from lorapick.model.picks import Belief
 from lorapick.model.settings import LoadTimes
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
+
+_SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOURCES)}
+# Looking a member up in its enum costs more than the rest of a write, and every scrape writes all cells of a pod.
+_DISK, _IDLE, _SERVING = int(Tier.DISK), Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
 class Beliefs:
@@ -72,3 +76,18 @@ class Beliefs:
     def home(self, row: int) -> PodResidency:
         """Cells and shadow of one pod, for views and invariants."""
         return self._pods[row]
+
+    def code(self, home: PodResidency, name: AdapterName) -> int:
+        """What the columns say of an adapter on a pod."""
+        cell = home.cells.get(name)
+        code = _DISK
+        if cell is not None:
+            tier = cell.tier
+            if tier is _IDLE and (cell.in_flight or cell.active):
+                tier = _SERVING
+            code = tier | _SOURCE_BITS[cell.source]
+            if cell.pinned:
+                code |= PINNED
+        if not self.registry.accepts(home.row, name):
+            code &= ~TIER_BITS
+        return code

@@ -100,7 +100,7 @@ class PodResidency:
     """Cells and shadow of one pod."""
 
     __slots__ = (
-        "began", "caches", "cells", "excused", "in_use", "loading", "name", "process_start", "row", "shadow",
+        "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "process_start", "row", "shadow",
     )  # fmt: skip
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
@@ -113,6 +113,8 @@ class PodResidency:
         self.shadow = Shadow(gpu_slots=1, cpu_slots=1)
         self.resize(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
+        self.looked = float("-inf")
+        """When the last scrape that brought a report was sent."""
         self.in_use: dict[AdapterName, None] = {}
         """Adapters with requests in flight, or on their way into a slot: what the pod's batch has to have room for."""
         self.loading = 0
@@ -144,6 +146,13 @@ class PodResidency:
         if cell is None:
             cell = self.cells[name] = Cell(self.began)
         return cell
+
+    def explained(self, name: AdapterName) -> bool:
+        """Whether requests of ours, in flight or answered since the last scrape, say why the pod ran this adapter."""
+        cell = self.cells.get(name)
+        return cell is not None and (
+            cell.in_flight > 0 or (cell.evidence_kind is Evidence.ANSWER and (cell.evidence or 0.0) >= self.looked)
+        )
 
     def busy(self, name: AdapterName) -> bool:
         """Whether the engine would not take its slot away."""

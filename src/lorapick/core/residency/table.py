@@ -14,7 +14,7 @@ Not here: who should be where (`core.placement`), which names pods accept (`core
 
 from collections.abc import Iterable
 
-from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
+from lorapick.core.columns import PodColumns
 from lorapick.core.residency.beliefs import Beliefs
 from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
 from lorapick.core.residency.loading import LoadClock
@@ -24,9 +24,8 @@ from lorapick.model.settings import LoadTimes
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
-_SOURCE_BITS = {source: index << SOURCE_SHIFT for index, source in enumerate(SOURCES)}
-# Looking a member up in its enum costs more than the rest of a write, and every scrape writes all cells of a pod.
-_DISK, _IDLE, _SERVING = int(Tier.DISK), Tier.GPU_IDLE, Tier.GPU_SERVING
+# Looking a member up in its enum costs more than the rest of a write.
+_LOADING, _IDLE, _SERVING = Tier.LOADING, Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
 class Residency(Beliefs):
@@ -34,6 +33,8 @@ class Residency(Beliefs):
 
     def __init__(self, columns: PodColumns, load_times: LoadTimes) -> None:
         super().__init__(columns, load_times)
+        self._active: dict[int, dict[AdapterName, None]] = {}
+        """Adapters whose cells are active, by row."""
         self._to_sweep = False
         """Whether some pod's list of names has changed since names were last forgotten."""
 
@@ -56,6 +57,7 @@ class Residency(Beliefs):
     def gone(self, row: int) -> None:
         """Forget a pod."""
         home = self._pods.pop(row)
+        self._active.pop(row, None)
         del self._clocks[row]
         self.registry.gone(row)
         self.rows_loading -= home.loading > 0
@@ -67,6 +69,7 @@ class Residency(Beliefs):
         home = self._pods[row]
         home.shadow.clear()
         home.began = now
+        self._active.pop(row, None)
         self._clocks[row].restart()
         self.registry.ask_again(row)
         for name, cell in [*home.cells.items()]:
@@ -102,13 +105,16 @@ class Residency(Beliefs):
     def dispatched(self, row: int, name: AdapterName, *, now: Seconds) -> Tier:
         """A request for `name` goes to the pod; return the tier it was believed in. Off the GPU, a load begins."""
         home = self._pods[row]
-        cell = home.cell(name)
-        before = Tier.GPU_SERVING if cell.tier.on_gpu and (cell.in_flight or cell.active) else cell.tier
+        cell = home.cells.get(name) or home.cell(name)
+        before = cell.tier
+        if before is _IDLE and (cell.in_flight or cell.active):
+            before = _SERVING
         cell.in_flight += 1
-        self._use(home, name, now=now)
-        if cell.tier < Tier.LOADING:
+        if not home.shadow.touch(name):
+            self._use(home, name, now=now)
+        if cell.tier < _LOADING:
             self._begin_load(home, name, cell=cell, now=now, source=Source.INFERRED)
-        elif before is Tier.GPU_IDLE:
+        elif before is _IDLE:
             self._write(home, name)  # it serves now
         return before
 
@@ -116,13 +122,14 @@ class Residency(Beliefs):
         """Something shows that the pod ran the adapter just now: it is on the GPU. Return the load that this ended."""
         home = self._pods[row]
         cell = home.cell(name)
-        load = EndedLoad(row, name, cell.came_from, now - cell.since) if cell.tier is Tier.LOADING else None
+        load = EndedLoad(row, name, cell.came_from, now - cell.since) if cell.tier is _LOADING else None
         cell.saw(kind, now)
-        self._clocks[row].seen(cell, now=now)
-        if cell.tier.on_gpu:
-            self._use(home, name, now=now)
-        else:
+        if cell.begun is not None:
+            self._clocks[row].seen(cell, now=now)
+        if cell.tier is not _IDLE:
             self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
+        elif not home.shadow.touch(name):
+            self._use(home, name, now=now)
         return load
 
     def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> bool:
@@ -130,10 +137,11 @@ class Residency(Beliefs):
         home = self._pods[row]
         cell = home.cells[name]
         cell.in_flight -= 1
-        failed = load_failed and cell.tier is Tier.LOADING and not cell.in_flight
-        if cell.tier.on_gpu:
+        failed = load_failed and cell.tier is _LOADING and not cell.in_flight
+        if cell.tier is _IDLE:
             # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
-            self._use(home, name, now=now)
+            if not home.shadow.touch(name):
+                self._use(home, name, now=now)
         elif not cell.in_flight and name in home.shadow.deferred and cell.source is Source.INFERRED:
             # Nobody waits for it any more, and its load never began.
             home.shadow.drop(name, cell.came_from)
@@ -178,6 +186,7 @@ class Residency(Beliefs):
             self._recall(home, report.used, now=now, levels=report.loaded is None)
         if report.in_flight_adapters is not None:
             ended += self._activity(home, report, since=since, now=now)
+        home.looked = since
         self._settle(home, now=now)
         return ended
 
@@ -201,7 +210,7 @@ class Residency(Beliefs):
         """A load that somebody asked for begins; return whether none was under way and none was needed."""
         home = self._pods[row]
         cell = home.cell(name)
-        begins = cell.tier < Tier.LOADING
+        begins = cell.tier < _LOADING
         self._use(home, name, now=now)
         if begins:
             self._begin_load(home, name, cell=cell, now=now, source=Source.COMMANDED)
@@ -214,7 +223,7 @@ class Residency(Beliefs):
         home = self._pods[row]
         self.registry.add(row, name)
         cell = home.cell(name)
-        tier = cell.came_from if cell.tier is Tier.LOADING else cell.tier
+        tier = cell.came_from if cell.tier is _LOADING else cell.tier
         cell.saw(Evidence.COMMAND, now)
         self._arrive(home, name, cell=cell, now=now, source=Source.COMMANDED)
         return EndedLoad(row, name, tier, seconds)
@@ -246,7 +255,7 @@ class Residency(Beliefs):
         cell.came_from = cell.tier
         cell.begun = None
         self._expect(home, name, cell=cell, now=now)
-        self._move(home, name, cell=cell, tier=Tier.LOADING, now=now, source=source)
+        self._move(home, name, cell=cell, tier=_LOADING, now=now, source=source)
         self._loads.begin(home.row, name, cell=cell)
         home.loading += 1
         self.rows_loading += home.loading == 1
@@ -261,7 +270,7 @@ class Residency(Beliefs):
         self._loads.expect(cell, self._clocks[home.row].expect(cell.came_from, configured, now=now))
 
     def _arrive(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
-        self._move(home, name, cell=cell, tier=Tier.GPU_IDLE, now=now, source=source)
+        self._move(home, name, cell=cell, tier=_IDLE, now=now, source=source)
         self._use(home, name, now=now, must_fit=True)
 
     def _use(self, home: PodResidency, name: AdapterName, *, now: Seconds, must_fit: bool = False) -> None:
@@ -271,7 +280,7 @@ class Residency(Beliefs):
     def _move_down(self, home: PodResidency, moved: Iterable[tuple[AdapterName, Tier]], *, now: Seconds) -> None:
         for adapter, tier in moved:
             cell = home.cell(adapter)
-            if cell.tier is Tier.LOADING:
+            if cell.tier is _LOADING:
                 cell.came_from = tier  # its load is still to come, from further away
             else:
                 self._move(home, adapter, cell=cell, tier=tier, now=now, source=Source.INFERRED)
@@ -294,7 +303,7 @@ class Residency(Beliefs):
         kept = {
             name: cell
             for name, cell in home.cells.items()
-            if cell.changed_after(since) or (cell.tier is Tier.LOADING and not listed.on_gpu(name, before=cell.tier))
+            if cell.changed_after(since) or (cell.tier is _LOADING and not listed.on_gpu(name, before=cell.tier))
         }
         listed.take_over(home.shadow, home.cells, kept=kept)
         ended = []
@@ -304,42 +313,50 @@ class Residency(Beliefs):
             if name in kept or listed.only_implied(name, before=cell.tier):
                 continue
             tier = listed.place(name, before=cell.tier)
-            if cell.tier is Tier.LOADING:
+            if cell.tier is _LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
             self._move(home, name, cell=cell, tier=tier, now=now, source=Source.REPORTED)
         return ended
 
     def _recall(self, home: PodResidency, used: tuple[AdapterName, ...], *, now: Seconds, levels: bool) -> None:
         """Take over in which order the engine last ran its adapters; and `levels`, unless it lists them."""
+        if all(home.explained(name) for name in used):
+            return  # the shadow's own order is finer, and has what commands loaded in it
         if not levels:
             home.shadow.order(used)
             return
         for name in used:
             home.cell(name).saw(Evidence.SCRAPE, now)
         # Those under way come to their slots by what ends a load; the record may be of their last stay.
-        there = [name for name in used if home.cells[name].tier is not Tier.LOADING]
+        there = [name for name in used if home.cells[name].tier is not _LOADING]
         for name, tier in home.shadow.recall(there, home.busy).items():
             cell = home.cell(name)
-            if cell.tier is Tier.LOADING:
+            if cell.tier is _LOADING:
                 cell.came_from = min(cell.came_from, tier)
             else:
                 self._move(home, name, cell=cell, tier=tier, now=now, source=Source.INFERRED)
 
     def _activity(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:
         in_flight = report.in_flight_adapters or ()
-        for cell in home.cells.values():
-            cell.active = False
+        active: dict[AdapterName, None] = {}
+        before, self._active[home.row] = self._active.get(home.row, {}), active
+        for name in before:
+            home.cells[name].active = False
         for name in in_flight:
             cell = home.cell(name)
             # Requests of ours explain it, and their ends will be known before the next scrape.
             cell.active = not cell.in_flight and (cell.evidence is None or cell.evidence < since)
+            if cell.active:
+                active[name] = None
             cell.saw(Evidence.SCRAPE, now)
+        for name in {**before, **active}:
+            self._write(home, name)
         ended = []
         for name in in_flight if report.running_adapters is None else report.running_adapters:
             cell = home.cell(name)
             if cell.tier.on_gpu or cell.changed_after(since):
                 continue
-            if cell.tier is Tier.LOADING:
+            if cell.tier is _LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
             self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return ended
@@ -347,14 +364,12 @@ class Residency(Beliefs):
     def _settle(self, home: PodResidency, *, now: Seconds) -> None:
         self._grant(home, now=now)
         self._columns.free_slots[home.row] = home.shadow.free
-        for name in home.cells:
-            self._write(home, name)
 
     def _move(
         self, home: PodResidency, name: AdapterName, *, cell: Cell, tier: Tier, now: Seconds, source: Source
     ) -> None:
         if cell.tier is not tier:
-            if cell.tier is Tier.LOADING:
+            if cell.tier is _LOADING:
                 self._loads.end(home.row, name)
                 home.loading -= 1
                 self.rows_loading -= home.loading == 0
@@ -369,15 +384,7 @@ class Residency(Beliefs):
 
     def _write(self, home: PodResidency, name: AdapterName) -> None:
         cell = home.cells.get(name)
-        code = _DISK
         if cell is not None:
             home.count_use(name, cell)
-            tier = cell.tier
-            if tier is _IDLE and (cell.in_flight or cell.active):
-                tier = _SERVING
-            code = tier | _SOURCE_BITS[cell.source]
-            if cell.pinned:
-                code |= PINNED
-        if not self.registry.accepts(home.row, name):
-            code &= ~TIER_BITS
-        self._columns.adapter_row(name)[home.row] = code
+        codes = self._columns.adapters.get(name) or self._columns.adapter_row(name)
+        codes[home.row] = self.code(home, name)

@@ -112,3 +112,15 @@ def test_activity_that_our_own_requests_explain_ends_with_them():
     book.wait(0.5)
     book.report("pod", in_flight_adapters=("a",))
     assert book.tier("pod", "a") == "gpu_serving", "somebody else's request"
+
+
+def test_a_record_that_our_own_requests_explain_does_not_age_what_a_command_loaded():
+    book = two_slots()
+    book.report("pod", used=())
+    book.use("a", "pod")
+    book.wait(0.25)
+    book.apply(events.LoadSucceeded, pod="pod", adapter="d", by=events.By.CONTROLLER)
+    book.wait(0.25)
+    book.report("pod", used=("a",))
+    book.use("b", "pod")
+    assert tiers(book) == ["cpu", "gpu_idle", "disk", "gpu_idle"], "the command came after the last use of a"

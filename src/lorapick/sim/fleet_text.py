@@ -1,0 +1,88 @@
+"""The `fleet:` of a scenario file.
+
+In: nodes. Out: a `FleetPlan`. Not here: adapters and traffic (see `sim.scenario_text`, `sim.traffic_text`).
+"""
+
+from typing import Any
+
+from lorapick.model.pods import PodLimits
+from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
+from lorapick.sim.hardware import PRESETS
+from lorapick.sim.scenario import AdapterPlan, FleetPlan
+from lorapick.sim.scenario_readers import tokens
+from lorapick.wire.config.document import At
+from lorapick.wire.config.pods import LIMITS
+from lorapick.wire.config.readers import Reader, boolean, choice, integer, record
+
+
+def _build_fleet(
+    *, pods: int, slots: int, cpu_slots: int | None = None, mode: str = SwapMode.DRAIN.value, **values: Any
+) -> FleetPlan:
+    limits = {name: values.pop(name) for name in LIMITS if name in values}
+    return FleetPlan(
+        pods=pods,
+        mode=SwapMode(mode),
+        memory=Memory(values.pop("memory", Memory.SLOTS)),
+        kernel=Kernel(values.pop("kernel", Kernel.DISTINCT)),
+        merging=Merging(values.pop("merging", Merging.NEVER)),
+        limits=PodLimits(max_loras=slots, max_cpu_loras=max(slots, cpu_slots or slots), **limits),
+        **values,
+    )
+
+
+def _check_fleet(at: At, fleet: FleetPlan) -> None:
+    place = at.find("cpu_slots")
+    if place is not None and int(place.node.value) < fleet.limits.max_loras:
+        place.note(
+            f"must be at least slots, which is {fleet.limits.max_loras}",
+            hint="the engine's host level holds the adapters on the GPU too",
+        )
+    special = fleet.memory is not Memory.SLOTS or fleet.merging is not Merging.NEVER
+    if special and fleet.mode is SwapMode.DRAIN:
+        at.nearest("mode").note("unified memory and merged weights know no drain", hint="write mode: inline")
+
+
+def check_memory(root: At, plan: FleetPlan, *, adapters: AdapterPlan) -> None:
+    """The slots must leave memory for KV, and hold every adapter.
+
+    Raises:
+        Refused: they do not.
+    """
+    hardware, rank = PRESETS[plan.hardware], max(adapters.ranks)
+    slots = plan.limits.max_loras
+    if plan.memory is Memory.SLOTS and hardware.kv_blocks(slots, rank) <= 0:
+        most = int((hardware.kv_blocks(0, rank) * hardware.block_size - 1) / hardware.tokens_of_slot(rank))
+        root.nearest("fleet", "slots").refuse(
+            f"{slots} slots of rank {rank} leave no memory for KV on {hardware.name}; at most {most} do",
+            hint="fewer slots, a smaller rank, or memory: unified",
+        )
+    if rank > plan.limits.max_lora_rank:
+        root.nearest("fleet", "max_lora_rank").refuse(
+            f"the pods take adapters up to rank {plan.limits.max_lora_rank}, and some have rank {rank}",
+            hint=f"write max_lora_rank: {rank}",
+            value="",
+        )
+
+
+fleet_plan: Reader[FleetPlan] = record(
+    _build_fleet,
+    {
+        "pods": integer(least=1, most=4096),
+        "slots": LIMITS["max_loras"],
+        "cpu_slots": LIMITS["max_cpu_loras"],
+        "mode": choice(*(mode.value for mode in SwapMode)),
+        "hardware": choice(*PRESETS),
+        "memory": choice(*(memory.value for memory in Memory)),
+        "kernel": choice(*(kernel.value for kernel in Kernel)),
+        "merging": choice(*(merging.value for merging in Merging)),
+        "max_lora_rank": LIMITS["max_lora_rank"],
+        "max_num_seqs": LIMITS["max_num_seqs"],
+        "max_queue": LIMITS["max_queue"],
+        "max_model_len": tokens,
+        "prefix_caching": boolean,
+        "reports_loaded": boolean,
+    },
+    required=("pods", "slots"),
+    check=_check_fleet,
+)
+"""Reader of the section."""
