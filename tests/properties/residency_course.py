@@ -24,7 +24,7 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.settings import Settings
+from lorapick.model.settings import AdmissionSettings, BudgetSettings, Settings
 from lorapick.model.tiers import Source, Tier
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.values import (
@@ -129,7 +129,14 @@ class Run:
         self.weights = [1.0 / (rank + 1) ** course.zipf for rank in range(course.adapters)]
         self.now, self.ids = 0.0, count(1)
         self.fleet = Fleet(
-            Settings(adapters=tuple(Adapter(name=name, declared=True) for name in self.names)), seed=seed, journal=False
+            Settings(
+                adapters=tuple(Adapter(name=name, declared=True) for name in self.names),
+                # Nobody holds requests back, so that pods meet more adapters than they have slots.
+                admission=AdmissionSettings(slot_budget=False, max_wait=0.0),
+                budgets=BudgetSettings(loads_at_once=99, pods_loading_share=1.0),
+            ),
+            seed=seed,
+            journal=False,
         )
         self.heap: list[tuple[float, int, Callable[[], None]]] = []
         self.order = count()
