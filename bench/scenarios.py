@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lorapick.cli.simulation_table import BOUNDS, NARROW_BOUNDS, articles, bound, estimated, scrapes
-from lorapick.plan.capacity import Capacity
+from lorapick.cli.capacity_table import WORDS, percent
+from lorapick.cli.simulation_table import BOUNDS, NARROW_BOUNDS, NO_FIGURE, articles, bound, estimated, scrapes
+from lorapick.plan.capacity import UNROUTED, Capacity
+from lorapick.plan.capacity import beside as beside_capacity
 from lorapick.plan.scenario_files import load_scenario, scenario_names
 from lorapick.plan.simulations import capacities, jobs_for, play_all, points
-from lorapick.sim.compare import Comparison, compare
+from lorapick.sim.compare import Comparison, compare, estimate
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.report import RunReport
@@ -31,8 +33,6 @@ CAPACITY_OF = ("saas-50", "convoy", "hotspot")
 CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted")
 MEASURED = 120.0
 """Seconds after the warm-up that a search for a capacity plays."""
-NO_SWAP = {"convoy": {"fleet.slots": "24"}}
-"""The same fleet with a slot for every adapter: what throughput would be if nothing were ever swapped."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -103,6 +103,9 @@ def beside(scenario: Scenario, compared: Comparison) -> Iterator[str]:
                 rows.append([metric.label, policy, each.period or "all", articles(each, metric), ours, each.note])
     if rows:
         yield from table(["", "policy", "when", "article", "ours", ""], rows)
+    else:
+        yield f"{NO_FIGURE.capitalize()}."
+        yield ""
 
 
 def capacity(scenario: Scenario, workers: int | None) -> Iterator[str]:
@@ -117,15 +120,20 @@ def capacity(scenario: Scenario, workers: int | None) -> Iterator[str]:
     yield f"Highest rate with P95 of at most {limit:g} s and at most 1 % of requests refused:"
     yield ""
     rows = [[each.policy, rate(each), ratio(each, found[0])] for each in found]
-    if scenario.name in NO_SWAP:
-        ideal = load_scenario(scenario.name, overrides=NO_SWAP[scenario.name])
+    best: list[Capacity] = []
+    if scenario.without_swaps:
+        ideal = load_scenario(scenario.name, overrides=scenario.without_swaps)
         ideal = shortened(ideal, ideal.run.warm_up + MEASURED)
-        (best,) = capacities(jobs_for(ideal, policies=["least-loaded"], seeds=[1]), limit, workers=1)
-        rows = [[*row, ratio(each, best)] for row, each in zip(rows, found, strict=True)]
-        rows.append(["least-loaded, a slot for every adapter", rate(best), ratio(best, found[0]), "1.00"])
-        yield from table(["policy", "rate", f"to {found[0].policy}", "to no swaps"], rows)
-    else:
-        yield from table(["policy", "rate", f"to {found[0].policy}"], rows)
+        best = list(capacities(jobs_for(ideal, policies=[UNROUTED], seeds=[1]), limit, workers=1))
+        rows = [[*row, ratio(each, best[0])] for row, each in zip(rows, found, strict=True)]
+        rows.append([f"{UNROUTED}, nothing to swap", rate(best[0]), ratio(best[0], found[0]), "1.00"])
+    yield from table(["policy", "rate", f"to {found[0].policy}", *(["to no swaps"] if best else [])], rows)
+    lines = [
+        [WORDS[row.expected.capacity], row.policy, percent(row.expected.article), percent(estimate(row.ours))]
+        for row in beside_capacity(scenario.expect_capacity, found, without_swaps=best)
+    ]
+    if lines:
+        yield from table(["", "policy", "article", "ours"], lines)
 
 
 def rate(found: Capacity) -> str:

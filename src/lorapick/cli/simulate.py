@@ -14,9 +14,11 @@ import msgspec
 import typer
 from rich.console import Console
 
+from lorapick.cli.capacity_table import print_capacities, print_capacities_expected
 from lorapick.cli.progress_bar import progress_bar
 from lorapick.cli.simulation_plan import Point, SimulationError, SimulationPlan, plan_of
-from lorapick.cli.simulation_table import print_capacities, print_comparison, print_expected, print_family
+from lorapick.cli.simulation_table import print_comparison, print_expected, print_family
+from lorapick.plan.capacity import beside
 from lorapick.plan.datafiles import DataFileError
 from lorapick.plan.simulations import capacities, play_all
 from lorapick.plan.spreading import WorkerDied
@@ -120,12 +122,17 @@ def _point(point: Point, compared: Comparison | None) -> dict[str, Any]:
 
 def _capacity(plan: SimulationPlan, *, as_json: bool) -> None:
     assert plan.limit is not None, "the plan was checked"
-    with progress_bar(f"{plan.scenario.name}, {_counted(len(plan.jobs), 'search', 'searches')}") as told:
-        found = capacities(plan.jobs, plan.limit, workers=plan.workers, progress=told)
+    jobs = (*plan.jobs, *plan.without_swaps)
+    with progress_bar(f"{plan.scenario.name}, {_counted(len(jobs), 'search', 'searches')}") as told:
+        both = capacities(jobs, plan.limit, workers=plan.workers, progress=told)
+    found, best = both[: len(plan.jobs)], both[len(plan.jobs) :]
+    rows = beside(plan.scenario.expect_capacity, found, without_swaps=best)
     if as_json:
-        _print(msgspec.to_builtins(found))
+        document = {"capacities": found, "without_swaps": best, "expect": rows}
+        _print(msgspec.to_builtins(document))
     else:
-        print_capacities(Console(), plan.scenario, found)
+        print_capacities(Console(), plan.scenario, found, without_swaps=best)
+        print_capacities_expected(Console(), rows)
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:

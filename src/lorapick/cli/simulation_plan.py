@@ -10,6 +10,7 @@ import msgspec
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
+from lorapick.plan.capacity import UNROUTED
 from lorapick.plan.scenario_files import UnknownScenario, load_scenario
 from lorapick.plan.simulations import Job, jobs_for, points
 from lorapick.sim.scenario import Scenario, shortened
@@ -44,6 +45,8 @@ class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """With --grid: every point."""
     limit: Seconds | None = None
     """With --capacity: the latency limit."""
+    without_swaps: tuple[Job, ...] = ()
+    """With --capacity: the same fleet with nothing to swap, if the scenario says how."""
     workers: int | None = None
 
 
@@ -64,8 +67,20 @@ def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
         raise SimulationError(f"--grid: {scenario.name} is no family; it has no grid")
     family = [_point(flags, overrides, values=values) for values in points(scenario.grid)] if flags["grid"] else []
     return SimulationPlan(
-        scenario=scenario, jobs=_jobs(scenario, flags), family=tuple(family), limit=limit, workers=flags["workers"]
+        scenario=scenario,
+        jobs=_jobs(scenario, flags),
+        family=tuple(family),
+        limit=limit,
+        without_swaps=_without_swaps(scenario, flags, overrides) if flags["capacity"] else (),
+        workers=flags["workers"],
     )
+
+
+def _without_swaps(scenario: Scenario, flags: Mapping[str, Any], overrides: Mapping[str, str]) -> tuple[Job, ...]:
+    if not scenario.without_swaps:
+        return ()
+    best = _scenario(flags, {**overrides, **scenario.without_swaps})
+    return _jobs(best, {**flags, "policy": [UNROUTED]})
 
 
 def _point(flags: Mapping[str, Any], overrides: Mapping[str, str], *, values: dict[str, str]) -> Point:

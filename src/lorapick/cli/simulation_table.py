@@ -11,7 +11,6 @@ from rich.table import Table
 
 from lorapick.cli.simulation_plan import Point
 from lorapick.model.units import Seconds
-from lorapick.plan.capacity import Capacity
 from lorapick.sim.compare import Comparison, Estimate, estimate
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.metrics import METRICS, Metric, shown
@@ -22,6 +21,7 @@ FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "inference_share
 """Metrics of a family's table."""
 HEADLINES = ("p95_ms", "swap_share", "loads", "hit_ratio", "lost_share", "useful_share", "ttft_p95_ms", "served_rate")
 """Metrics of a narrow table, the ones that say most first."""
+NO_FIGURE = "beside the article: it gives no figure for this"
 _UNBOUNDED = 10_000
 BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
 """Bounds below the number of loads, by what a report calls them."""
@@ -31,7 +31,7 @@ NARROW_BOUNDS = ("fewest as served", "fewest as arrived")
 
 def print_comparison(console: Console, scenario: Scenario, compared: Comparison, reports: Sequence[RunReport]) -> None:
     """All metrics of the whole run, a column per policy; or where those do not fit, a row, and what fits of metrics."""
-    _print_head(console, scenario, compared.seeds)
+    print_head(console, scenario, compared.seeds)
     console.print(scrapes(scenario, compared.policies), highlight=False)
     metrics = {
         metric.label: [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
@@ -90,7 +90,8 @@ def _headlines(metrics: Mapping[str, list[str]], bounds: Mapping[str, list[str]]
             yield from zip(NARROW_BOUNDS, bounds.values(), strict=True)
 
 
-def _print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> None:
+def print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> None:
+    """What is simulated."""
     hardware = PRESETS[scenario.fleet.hardware]
     mark = " (extrapolated)" if hardware.extrapolated else ""
     counted = f"{len(seeds)} seeds, 95 % intervals" if len(seeds) > 1 else f"seed {seeds[0]}"
@@ -138,6 +139,8 @@ def estimated(value: Estimate, metric: Metric) -> str:
 
 def print_expected(console: Console, scenario: Scenario, compared: Comparison) -> None:
     """The article's figures beside ours, for the policies that ran."""
+    if not scenario.expect:
+        console.print(NO_FIGURE, highlight=False)
     table = Table(title="beside the article", title_justify="left")
     for name in ("", "policy", "when", "article", "ours", "note"):
         table.add_column(name, justify="right" if name in ("article", "ours") else "left")
@@ -177,34 +180,3 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[tuple[P
         if point.why_not:
             values = ", ".join(f"{key}={value}" for key, value in point.values.items())
             console.print(f"{values}: {point.why_not}", highlight=False)
-
-
-def print_capacities(console: Console, scenario: Scenario, found: Sequence[Capacity]) -> None:
-    """The highest bearable rate of each policy, and its ratio to the first policy's."""
-    policies = list(dict.fromkeys(each.policy for each in found))
-    seeds = list(dict.fromkeys(each.seed for each in found))
-    _print_head(console, scenario, seeds)
-    console.print(scrapes(scenario, policies), highlight=False)
-    table = Table(title=f"highest rate with P95 of at most {found[0].limit:g} s", title_justify="left")
-    for name in ("policy", "rate", f"to {policies[0]}"):
-        table.add_column(name, justify="left" if name == "policy" else "right")
-    first = {each.seed: each.rate for each in found if each.policy == policies[0]}
-    for policy in policies:
-        own = {each.seed: each.rate for each in found if each.policy == policy}
-        ratios = [_ratio(own[seed], first[seed]) for seed in seeds]
-        table.add_row(policy, _rate(estimate([own[seed] for seed in seeds])), _times(estimate(ratios)))
-    console.print(table)
-
-
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return None if one is None or not other else one / other
-
-
-def _rate(value: Estimate) -> str:
-    return estimated(value, METRICS["served_rate"])
-
-
-def _times(value: Estimate) -> str:
-    if value.mean is None:
-        return "–"
-    return f"{value.mean:.2f}" + (f" ± {value.half_width:.2f}" if value.half_width else "")

@@ -6,16 +6,20 @@ Rates are searched as factors of the scenario's own: doubled or halved until one
 then the gap is halved until it is 2 % wide. Requests that are refused do not make a rate bearable: at most 1 % may be.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from lorapick.model.units import Seconds
 from lorapick.sim.run import run
-from lorapick.sim.scenario import Scenario
+from lorapick.sim.scenario import ExpectedCapacity, Scenario
 from lorapick.sim.workload.changes import Scale
 from lorapick.sim.workload.processes import Burst
 
+BASELINE = "round-robin"
+"""Policy that gains are reckoned from."""
+UNROUTED = "least-loaded"
+"""Policy of the fleet that has nothing to swap: there it is all the same who holds what."""
 MOST_LOST = 0.01
 WIDTH = 1.02
 """Ratio of the lowest rate that is too high to the highest that is not, at the end."""
@@ -47,6 +51,38 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """Highest rate found that keeps the limit; None: even the lowest did not."""
     tried: tuple[Tried, ...]
     """In the order of the search."""
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of the article for capacity, and ours."""
+
+    expected: ExpectedCapacity
+    policy: str
+    ours: tuple[float | None, ...]
+    """One for each seed; None: it cannot be said from what was searched."""
+
+
+def beside(
+    expect: Sequence[ExpectedCapacity], found: Sequence[Capacity], *, without_swaps: Sequence[Capacity]
+) -> tuple[Beside, ...]:
+    """The article's figures beside ours, for the policies that were searched."""
+    rates = {(each.policy, each.seed): each.rate for each in found}
+    best = {each.seed: each.rate for each in without_swaps}
+    policies, seeds = dict.fromkeys(each.policy for each in found), dict.fromkeys(each.seed for each in found)
+
+    def ours(each: ExpectedCapacity, policy: str, *, seed: int) -> float | None:
+        own = rates[policy, seed]
+        to = rates.get((BASELINE, seed)) if each.capacity == "gain" else best.get(seed)
+        if own is None or not to:
+            return None
+        return own / to - 1 if each.capacity == "gain" else own / to
+
+    return tuple(
+        Beside(expected=each, policy=policy, ours=tuple(ours(each, policy, seed=seed) for seed in seeds))
+        for each in expect
+        for policy in policies
+        if each.policy in (None, policy)
+    )
 
 
 def capacity(

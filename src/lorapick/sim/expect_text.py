@@ -7,12 +7,14 @@ from collections.abc import Collection, Sequence
 
 from lorapick.model.units import Seconds
 from lorapick.sim.metrics import METRICS
-from lorapick.sim.scenario import Expected, Period, RunPlan
+from lorapick.sim.scenario import Expected, ExpectedCapacity, Period, RunPlan
 from lorapick.sim.scenario_readers import moment, raw
 from lorapick.sim.traffic_text import When
 from lorapick.wire.config.document import At, Refused
-from lorapick.wire.config.readers import Reader, choice, fields, text, word
+from lorapick.wire.config.readers import Reader, choice, fields, record, text, word
 
+CAPACITIES = ("gain", "share")
+"""What a search for capacity can be asked for."""
 BEFORE, AFTER = "before", "after"
 """Periods that need not be written: up to the first change, and from when the last one has happened in full."""
 
@@ -33,12 +35,20 @@ def period(when: When) -> Reader[Period]:
 
 
 def expected(at: At, policies: Collection[str]) -> tuple[Expected, ...]:
-    """What the article says, one figure for each metric, policy and period."""
+    """What the article says of runs, one figure for each metric, policy and period."""
     found: list[Expected] = []
     for item in at.items():
+        if item.find("capacity") is not None:
+            continue
         values = fields(
             item,
-            {"metric": choice(*METRICS), "policy": choice(*policies), "note": text, "article": lambda node: node},
+            {
+                "metric": choice(*METRICS),
+                "policy": choice(*policies),
+                "retention": word,
+                "note": text,
+                "article": lambda node: node,
+            },
             required=("metric", "article"),
         )
         if not {"metric", "article"} <= values.keys():
@@ -50,6 +60,16 @@ def expected(at: At, policies: Collection[str]) -> tuple[Expected, ...]:
         for name, entry in place.entries().items():
             found.append(Expected(article=_figure(entry.value), period=name, **values))
     return tuple(found)
+
+
+def expected_capacity(at: At, policies: Collection[str]) -> tuple[ExpectedCapacity, ...]:
+    """What the article says of capacity: the entries with that key."""
+    read = record(
+        ExpectedCapacity,
+        {"capacity": choice(*CAPACITIES), "policy": choice(*policies), "note": text, "article": _figure},
+        required=("capacity", "article"),
+    )
+    return tuple(read(item) for item in at.items() if item.find("capacity") is not None)
 
 
 def _figure(at: At) -> float | str:

@@ -118,6 +118,19 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """None: the whole run."""
     policy: str | None = None
     """None: any."""
+    retention: str | None = None
+    """Who stays in the pods' slots; None: whatever does."""
+    note: str = ""
+
+
+class ExpectedCapacity(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of the article for `--capacity`. Never a target."""
+
+    capacity: str
+    """`gain`: over round-robin, a share of its rate; `share`: of what the fleet bears when nothing is swapped."""
+    article: float | str
+    policy: str | None = None
+    """None: any."""
     note: str = ""
 
 
@@ -138,6 +151,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     run: RunPlan
     periods: tuple[Period, ...] = ()
     expect: tuple[Expected, ...] = ()
+    expect_capacity: tuple[ExpectedCapacity, ...] = ()
+    without_swaps: dict[str, str] = {}
+    """Keys of the file with values that leave the same fleet nothing to swap: its rate is what could be at best."""
     policies: tuple[str, ...] = ()
     """What `--compare` compares; never empty after parsing."""
     scrape_intervals: dict[str, Seconds] = {}

@@ -15,7 +15,7 @@ import msgspec
 from lorapick.model.adapters import Adapter
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Seconds
-from lorapick.sim.expect_text import check_expected, expected, period, with_usual
+from lorapick.sim.expect_text import check_expected, expected, expected_capacity, period, with_usual
 from lorapick.sim.fleet_text import check_memory, fleet_plan
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.overrides import override
@@ -26,6 +26,7 @@ from lorapick.sim.scenario import (
     LLM_D_INTERVALS,
     AdapterPlan,
     Expected,
+    ExpectedCapacity,
     FleetChange,
     RunPlan,
     Scenario,
@@ -56,7 +57,7 @@ POINTS = 480
 _STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 _KEYS = (
     "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "pipelines", "phases", "run", "periods",
-    "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid",
+    "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid", "without_swaps",
 )  # fmt: skip
 
 
@@ -113,6 +114,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "scrape_intervals": lambda at: _intervals(at, policies),
             "latency_limit": duration(least=1e-3),
             "grid": _grid,
+            "without_swaps": _overrides,
         },
         required=("name", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
         also=_KEYS,
@@ -130,7 +132,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "pipelines": pipelines(adapters),
             "phases": list_of(phase(adapters, fleet, when=when)),
             "periods": list_of(period(when), unique="name"),
-            "expect": lambda at: expected(at, policies),
+            "expect": lambda at: (expected(at, policies), expected_capacity(at, policies)),
         },
         also=_KEYS,
     )
@@ -172,7 +174,9 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         defaults=fleet.limits,
         picking=msgspec.structs.replace(picker.picking, policy=policy),
     )
-    expect: tuple[Expected, ...] = values.get("expect", ())
+    expect: tuple[Expected, ...]
+    capacities: tuple[ExpectedCapacity, ...]
+    expect, capacities = values.get("expect", ((), ()))
     periods = with_usual(values.get("periods", ()), expect, run=run, phases=_phases(found, changes))
     check_expected(root, expect, periods=periods)
     return Scenario(
@@ -188,6 +192,8 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         run=run,
         periods=periods,
         expect=expect,
+        expect_capacity=capacities,
+        without_swaps=values.get("without_swaps", {}),
         policies=values.get("policies", tuple(dict.fromkeys((*policies, policy)))),
         scrape_intervals=intervals,
         latency_limit=values.get("latency_limit"),
@@ -209,6 +215,11 @@ def _all_names(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]
 def _grid(at: At) -> dict[str, tuple[str, ...]]:
     """Keys of this file, each with the values that it takes in the family."""
     return {name: list_of(raw, least=1, unique="")(entry.value) for name, entry in at.entries().items()}
+
+
+def _overrides(at: At) -> dict[str, str]:
+    """Keys of this file, each with another value."""
+    return {name: raw(entry.value) for name, entry in at.entries().items()}
 
 
 # -- adapters, run

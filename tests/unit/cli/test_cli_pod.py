@@ -30,6 +30,7 @@ def run(*flags: str) -> Result:
         (["--host", "a..b"], ["a..b"]),
         (["--adapters", "/no/such/file"], ["--adapters /no/such/file", "give a count"]),
         (["--catalogue", "-5"], ["-5 adapters", "0 to 100000"]),
+        (["--kv-events-port", "70000"], ["kv_events_port is 70000", "65535"]),
         (["--load-failure-share", "2"], ["load_failure_share"]),
         (["--mode", "magic"], ["magic", "drain"]),
         (["--host", "192.0.2.1"], ["192.0.2.1"]),

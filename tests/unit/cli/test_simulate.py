@@ -114,7 +114,28 @@ def test_capacity_is_a_rate_and_a_ratio():
     assert "highest rate with P95 of at most 0.6 s" in shown.output
     assert "to round-robin" in shown.output
     found = json.loads(lorapick(*arguments, "--json").stdout)
-    assert [each["policy"] for each in found] == ["round-robin", "weighted"]
+    assert [each["policy"] for each in found["capacities"]] == ["round-robin", "weighted"]
+    assert (found["without_swaps"], found["expect"]) == ([], [])
+
+
+def test_capacity_stands_beside_the_articles_throughput():
+    small = ("--set", "fleet.pods=1", "--set", "arrivals.rate=3/s", "--set", "run={for: 5s}")
+    expect = (
+        "--set",
+        "expect=[{capacity: gain, policy: weighted, article: 0.5}, {capacity: share, article: 10 to 20 %}]",
+    )
+    best = ("--set", "without_swaps={fleet.slots: 4}")
+    arguments = ("simulate", "code-4", *small, *expect, *best, "--capacity", "-p", "round-robin", "-p", "weighted")
+    shown = lorapick(*arguments, "--workers", "1")
+    assert shown.exit_code == 0, shown.output
+    for words in ("least-loaded, nothing to swap", "to no swaps", "throughput gained over round-robin", "50.0 %"):
+        assert words in shown.output
+    assert shown.output.count("10 to 20 %") == 2
+
+
+def test_where_the_article_says_nothing_that_is_said():
+    shown = lorapick("simulate", "code-4", *QUICK, "--set", "expect=[]")
+    assert "beside the article: it gives no figure for this" in shown.output
 
 
 @pytest.mark.parametrize(

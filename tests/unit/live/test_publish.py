@@ -35,7 +35,15 @@ def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
     transport, envoy = TransportCounts(), EnvoyWatch("unix:/nowhere")
     views = PublishedViews(driver := Driver(Settings(), seed=0), transport=transport, envoy=envoy)
     assert views.fleet().totals == Totals(
-        faults={"decide_failure": 0, "protocol_error": 0, "stream_error": 0, "event_log": 0, "scoring_error": 0}
+        faults={
+            "decide_failure": 0,
+            "protocol_error": 0,
+            "stream_error": 0,
+            "event_log": 0,
+            "kv_events_missed": 0,
+            "kv_events_malformed": 0,
+            "scoring_error": 0,
+        }
     )
     transport.passed["no_body"] += 2
     transport.decide_failures, transport.protocol_errors, transport.stream_errors = 1, 2, 3
@@ -49,6 +57,8 @@ def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
         "protocol_error": 2,
         "stream_error": 3,
         "event_log": 1,
+        "kv_events_missed": 0,
+        "kv_events_malformed": 0,
         "scoring_error": 4,
     }
     assert (totals.envoy_requests, totals.envoy_without_picker) == (12, 4)

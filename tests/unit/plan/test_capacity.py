@@ -3,8 +3,9 @@
 import pytest
 
 from lorapick.plan import capacity as searching
-from lorapick.plan.capacity import Tried, capacity, scaled
+from lorapick.plan.capacity import Capacity, Tried, beside, capacity, scaled
 from lorapick.plan.scenario_files import load_scenario
+from lorapick.sim.scenario import ExpectedCapacity
 from lorapick.sim.workload.changes import Scale
 
 
@@ -52,3 +53,34 @@ def test_a_rate_that_is_refused_is_not_borne():
 def test_bursts_stay_as_they_are():
     ordinary, burst = scaled(load_scenario("stampede"), 3.0).workload.flows
     assert (ordinary.changes, burst.changes) == ((Scale(0.0, 3.0),), ())
+
+
+def test_the_articles_figures_stand_beside_ours():
+    def found(policy, rate):
+        return Capacity(policy=policy, seed=1, limit=1.0, rate=rate, tried=())
+
+    expect = (
+        ExpectedCapacity(capacity="gain", policy="weighted", article=0.5),
+        ExpectedCapacity(capacity="share", article="10 to 20 %"),
+        ExpectedCapacity(capacity="gain", policy="random", article=0.1),
+    )
+    searched = [found("round-robin", 10.0), found("weighted", 18.0)]
+    rows = beside(expect, searched, without_swaps=[found("least-loaded", 40.0)])
+    assert [(row.expected.capacity, row.policy, row.ours) for row in rows] == [
+        ("gain", "weighted", (0.8,)),
+        ("share", "round-robin", (0.25,)),
+        ("share", "weighted", (0.45,)),
+    ]
+    # Nothing to reckon from: no figure, not a wrong one.
+    alone = beside(expect, [found("weighted", 18.0)], without_swaps=[])
+    assert [row.ours for row in alone] == [(None,), (None,)]
+    assert beside(expect[:1], [found("round-robin", 10.0), found("weighted", None)], without_swaps=[])[0].ours == (
+        None,
+    )
+
+
+def test_scenarios_say_what_leaves_nothing_to_swap():
+    convoy = load_scenario("convoy")
+    best = load_scenario("convoy", overrides=convoy.without_swaps)
+    assert best.fleet.limits.max_loras == len(convoy.adapters.names)
+    assert [each.capacity for each in convoy.expect_capacity] == ["share"]

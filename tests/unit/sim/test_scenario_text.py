@@ -11,7 +11,7 @@ from sim_helpers import SCENARIO
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.pods import PodLimits
 from lorapick.pod.values import SwapMode
-from lorapick.sim.scenario import Expected, Period, shortened
+from lorapick.sim.scenario import Expected, ExpectedCapacity, Period, shortened
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.workload.lengths import FixedLength, Sizes, UniformLength
 from lorapick.sim.workload.popularity import EqualShares, Zipf
@@ -110,6 +110,18 @@ def test_what_the_article_says_is_a_number_or_words():
         Expected(metric="p95_ms", policy="weighted", article=220.0, note="n"),
         Expected(metric="hit_ratio", article="under 10 %", period="x"),
     )
+
+
+def test_what_the_article_says_of_capacity():
+    scenario = read(
+        changed(
+            expect=[{"capacity": "gain", "policy": "weighted", "article": 0.5}, {"metric": "p95_ms", "article": 1}],
+            without_swaps={"fleet.slots": 4},
+        )
+    )
+    assert scenario.expect_capacity == (ExpectedCapacity(capacity="gain", policy="weighted", article=0.5),)
+    assert ([each.metric for each in scenario.expect], scenario.without_swaps) == (["p95_ms"], {"fleet.slots": "4"})
+    assert 'must be "gain" or "share"' in problems(changed(expect=[{"capacity": "loss", "article": 1}]))
 
 
 def test_named_adapters_with_ranks_that_go_round():

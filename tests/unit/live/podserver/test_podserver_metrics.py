@@ -6,8 +6,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lorapick.live.podserver import PodServerOptions, numbered_adapters, serving
 from lorapick.live.podserver.metrics import BusyShare
+from lorapick.model.events import PodReported
 from lorapick.model.pods import GpuSource, LoadedAdapter, PodLimits
 from lorapick.pod.values import PodConfig, SwapMode, TimeSpent
+from lorapick.testing.playbook import Playbook, plain_pod
 from lorapick.wire.engines import vllm
 
 OPTIONS = PodServerOptions(
@@ -81,3 +83,23 @@ def test_utilisation_begins_anew_with_a_restart() -> None:
     busy = BusyShare()
     busy.since_last_look(TimeSpent(decode=50.0), 1.0)
     assert busy.since_last_look(TimeSpent(idle=2.0, transfer=2.0), 1.0) == pytest.approx(0.5)
+
+
+async def test_after_a_restart_of_the_picker_the_first_page_says_what_is_loaded() -> None:
+    limits = PodLimits(max_loras=2, max_cpu_loras=4)
+    options = PodServerOptions(port=0, adapters=numbered_adapters(7), config=PodConfig(limits=limits), speed=20.0)
+    async with serving(options) as served, aiohttp.ClientSession(served.url) as client:
+        for number in (0, 1, 2, 3, 4, 5, 2):
+            body = {"model": f"adapter-00{number}", "prompt": "x", "max_tokens": 2}
+            async with client.post("/v1/completions", json=body) as response:
+                assert response.status == 200
+        async with client.get("/metrics") as response:
+            report = vllm.parse(await response.read())
+        async with client.get("/emulator/state") as response:
+            stats = (await response.json())["stats"]
+    assert report.loaded is None
+    book = Playbook(pods=[plain_pod("p", max_loras=2, max_cpu_loras=4)], adapters=[a.name for a in options.adapters])
+    book.apply(PodReported, pod="p", report=report)
+    home = book.fleet.state.residency.home(0)
+    assert ([*home.shadow.gpu], [*home.shadow.cpu]) == (stats["on_gpu"], stats["on_cpu"])
+    assert stats["on_gpu"] == ["adapter-005", "adapter-002"]
