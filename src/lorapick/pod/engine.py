@@ -302,6 +302,12 @@ class PodEngine:
         queue = self._machine.loader.queue
         return {name: Tier.LOADING if copy in queue else copy.tier for name, copy in self._registry.items()}
 
+    @property
+    def slots_used(self) -> int:
+        """Adapters on the GPU, and the one that is on its way, as of the last `now`."""
+        levels = self._machine.levels
+        return len(levels.gpu) + (levels.loading is not None)
+
     def check(self) -> None:
         """Raise AssertionError with a readable story when an invariant does not hold."""
         views.check(self._machine, self._now)
