@@ -12,6 +12,7 @@ begins with it at once, a busy one looks at it when the step that is running end
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
+from lorapick.model.retention import Retention
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 from lorapick.pod import views
@@ -45,10 +46,12 @@ class PodEngine:
         *,
         now: Seconds,
         draw: Callable[[], float] | None = None,
+        retention: Callable[[], Retention] | None = None,
     ) -> None:
         """Start a pod with `adapters` registered and none of them in memory.
 
-        `draw` gives numbers in [0, 1), one per load; needed when `load_failure_share` > 0. Raises BadPodConfig.
+        `draw` gives numbers in [0, 1), one per load; needed when `load_failure_share` > 0. `retention` makes the policy
+        that says who leaves memory, anew for each process of the pod; None: LRU, as in vLLM. Raises BadPodConfig.
         """
         check_config(config, draw)
         self.config = config
@@ -58,11 +61,13 @@ class PodEngine:
         self._unified = config.memory is Memory.UNIFIED
         self._static = tuple(adapters)
         self._draw = draw
+        self._retention = retention
         self._now = now
         self._start(now)
 
     def _start(self, now: Seconds) -> None:
-        self._machine = Machine(self.config, now, self._draw)
+        retention = self._retention() if self._retention is not None else None
+        self._machine = Machine(self.config, now, self._draw, retention=retention)
         self._registry: dict[AdapterName, AdapterCopy] = {}
         self._salts: dict[AdapterName, int] = {}
         for spec in self._static:
@@ -301,6 +306,12 @@ class PodEngine:
         """Tier of every registered adapter as of the last `now`."""
         queue = self._machine.loader.queue
         return {name: Tier.LOADING if copy in queue else copy.tier for name, copy in self._registry.items()}
+
+    @property
+    def slots_used(self) -> int:
+        """Adapters on the GPU, and the one that is on its way, as of the last `now`."""
+        levels = self._machine.levels
+        return len(levels.gpu) + (levels.loading is not None)
 
     def check(self) -> None:
         """Raise AssertionError with a readable story when an invariant does not hold."""

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from enum import Enum
 from math import inf
 
+from lorapick.model.retention import Retention
 from lorapick.model.units import RequestId, Seconds, Tokens
 from lorapick.pod.batch import Job, Span
 from lorapick.pod.draining import Drain
@@ -30,6 +31,7 @@ from lorapick.pod.kv import KvPool
 from lorapick.pod.ledger import Ledger
 from lorapick.pod.loader import LOAD_FAILED, Loader
 from lorapick.pod.lru import AdapterCopy
+from lorapick.pod.retained import RetainedLevels
 from lorapick.pod.seating import Seating
 from lorapick.pod.unified import Pages
 from lorapick.pod.values import (
@@ -63,7 +65,15 @@ IDLE, LOADING, STEPPING, MERGING = Phase
 class Machine:
     """The state of one pod since its start."""
 
-    def __init__(self, config: PodConfig, now: Seconds, draw: Callable[[], float] | None) -> None:
+    def __init__(
+        self,
+        config: PodConfig,
+        now: Seconds,
+        draw: Callable[[], float] | None,
+        *,
+        retention: Retention | None = None,
+    ) -> None:
+        """`retention` says who leaves a memory level; None: the least recently used, as in vLLM."""
         self.config = config
         limits = config.limits
         unified = config.memory is Memory.UNIFIED
@@ -74,6 +84,11 @@ class Machine:
         self.ledger = Ledger()
         self.events: list[PodEvent] = []
         self.loader = Loader(config, self.slots, draw, ledger=self.ledger, events=self.events)
+        self.retained: RetainedLevels | None = None
+        """The levels, when a policy says who leaves them."""
+        if retention is not None:
+            self.retained = RetainedLevels(self.slots, limits.max_cpu_loras, retention=retention, now=now)
+            self.loader.levels = self.retained
         self.levels = self.loader.levels
         self.seating = Seating(
             self.batch,
@@ -115,7 +130,10 @@ class Machine:
 
     def run(self, now: Seconds) -> None:
         """Do everything that is due up to `now`."""
+        retained = self.retained
         while self.due <= now:
+            if retained is not None:
+                retained.now = self.due
             if self.phase is STEPPING:
                 if self.firsts:
                     self._give_first_tokens(self.due)
@@ -136,6 +154,8 @@ class Machine:
 
     def wake(self, now: Seconds) -> None:
         """Something is to be done: an idle pod begins at once, a span ends with the step that is running."""
+        if self.retained is not None:
+            self.retained.now = now
         if self.phase is STEPPING:
             self.span.cut(now)
             if not self.firsts:
@@ -265,6 +285,8 @@ class Machine:
         job.started = True
         job.cached = job.reused
         self.firsts.append(job)
+        if self.retained is not None and adapter is not None:
+            self.retained.used(adapter)
         ledger = self.ledger
         ledger.queried_tokens += job.prompt
         ledger.cached_tokens += job.cached

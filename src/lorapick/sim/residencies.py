@@ -1,9 +1,12 @@
-"""How long adapters stay in GPU slots, and that it adds up [R5.3].
+"""How long adapters stay in GPU slots, as their loads and evictions tell it [R5.3].
 
-In: loads and evictions of each pod, in order of time. Out: a histogram of finished residencies, the time-integral of
-slots in use, and the check that both tell one story: residencies, those still open included, add up to slots in use
-times time, so mean residency is slots over load rate. Not here: why an adapter went.
+In: loads and evictions of each pod, in order of time. Out: a histogram of finished residencies, and the check against
+what the pod itself has: the same adapters are there, and residencies, those still open included, add up to its slots
+in use times time, so mean residency is slots over load rate. Not here: the pod's own account (see `sim.simpod`), why an
+adapter went.
 """
+
+from collections.abc import Iterable
 
 from lorapick.model.units import AdapterName, PodName, Seconds
 from lorapick.sim.histogram import Histogram
@@ -14,56 +17,53 @@ class Residencies:
 
     def __init__(self) -> None:
         self.finished = Histogram()
-        """Finished ones only: biased towards short ones; see `mean`."""
-        self.loads = 0
-        self._open: dict[tuple[PodName, AdapterName], Seconds] = {}
-        self._used: dict[PodName, int] = {}
-        self._since: dict[PodName, Seconds] = {}
-        self._area: dict[PodName, Seconds] = {}
+        """Finished ones only: biased towards short ones; the unbiased mean is slots in use x time / loads."""
+        self._open: dict[PodName, dict[AdapterName, list[Seconds]]] = {}
+        """Since when; more than one when copies of one name, from before and after an unload, hold a slot each."""
+        self._closed: dict[PodName, Seconds] = {}
+        """Sum of the finished ones."""
 
     def loaded(self, pod: PodName, adapter: AdapterName, *, now: Seconds) -> None:
         """An adapter holds a slot from now on."""
-        if (pod, adapter) in self._open:
-            self.evicted(pod, adapter, now=now)  # a second copy of the same name took over
-        self._advance(pod, now)
-        self._used[pod] = self._used.get(pod, 0) + 1
-        self._open[pod, adapter] = now
-        self.loads += 1
+        self._open.setdefault(pod, {}).setdefault(adapter, []).append(now)
 
     def evicted(self, pod: PodName, adapter: AdapterName, *, now: Seconds) -> None:
-        """An adapter holds its slot no longer; unknown ones left a level below the GPU."""
-        since = self._open.pop((pod, adapter), None)
-        if since is None:
-            return
-        self._advance(pod, now)
-        self._used[pod] -= 1
+        """An adapter, of several copies the oldest, holds its slot no longer.
+
+        Raises:
+            AssertionError: it held none.
+        """
+        there = self._open.get(pod, {})
+        assert adapter in there, f"{pod}: {adapter} left a slot at {now} s that it did not hold"
+        since = there[adapter].pop(0)
+        if not there[adapter]:
+            del there[adapter]
+        self._closed[pod] = self._closed.get(pod, 0.0) + now - since
         self.finished.add(now - since)
 
     def restarted(self, pod: PodName, now: Seconds) -> None:
         """Everything on the pod is gone."""
-        for held_on, adapter in [key for key in self._open if key[0] == pod]:
-            self.evicted(held_on, adapter, now=now)
+        for adapter in self.open_on(pod):
+            self.evicted(pod, adapter, now=now)
 
-    def _advance(self, pod: PodName, now: Seconds) -> None:
-        since = self._since.get(pod, now)
-        self._area[pod] = self._area.get(pod, 0.0) + self._used.get(pod, 0) * (now - since)
-        self._since[pod] = now
+    def open_on(self, pod: PodName) -> list[AdapterName]:
+        """Adapters that hold a slot there, each as often as it does."""
+        return [adapter for adapter, since in self._open.get(pod, {}).items() for _ in since]
 
-    def slot_seconds(self, now: Seconds) -> Seconds:
-        """Integral over time of slots in use, all pods."""
-        for pod in [*self._since]:
-            self._advance(pod, now)
-        return sum(self._area.values())
+    def total(self, pod: PodName, now: Seconds) -> Seconds:
+        """Sum of the residencies on a pod, those still open up to now."""
+        still = sum(now - since for each in self._open.get(pod, {}).values() for since in each)
+        return self._closed.get(pod, 0.0) + still
 
-    def total(self, now: Seconds) -> Seconds:
-        """Sum of all residencies, those still open up to now."""
-        return self.finished.total + sum(now - since for since in self._open.values())
+    def check(self, pod: PodName, *, held: Iterable[AdapterName], slot_seconds: Seconds, now: Seconds) -> None:
+        """What was told of a pod is what it has: `held` in its slots now, `slot_seconds` since its begin.
 
-    def mean(self, now: Seconds) -> Seconds | None:
-        """Slot-seconds per load: the unbiased mean in a steady state; None: no loads."""
-        return self.slot_seconds(now) / self.loads if self.loads else None
-
-    def check(self, now: Seconds) -> None:
-        """Both sums agree."""
-        area, total = self.slot_seconds(now), self.total(now)
-        assert abs(area - total) <= 1e-6 * max(1.0, area), f"residencies add up to {total} s, slots in use to {area} s"
+        Raises:
+            AssertionError: it is not.
+        """
+        told, there = sorted(self.open_on(pod)), sorted(held)
+        assert told == there, f"{pod}: residencies are open of {told} at {now} s, its slots hold {there}"
+        total = self.total(pod, now)
+        assert abs(total - slot_seconds) <= 1e-6 * max(1.0, slot_seconds), (
+            f"{pod}: residencies add up to {total} s, slots in use to {slot_seconds} s"
+        )

@@ -14,6 +14,7 @@ from lorapick.model.units import Seconds
 from lorapick.pod.values import Memory
 from lorapick.sim.bounds.yardstick import Yardstick
 from lorapick.sim.build import arrivals_of, names_of, world_of
+from lorapick.sim.conservation import check
 from lorapick.sim.histogram import Histogram
 from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
 from lorapick.sim.report import Bounds, PodRow, RunReport, Series
@@ -45,7 +46,7 @@ def run(
     Raises:
         ValueError: there is no such policy.
         AssertionError: an invariant or a conservation law was broken: a bug of ours.
-        Deadlock: requests wait and nothing will ever end them: a bug of ours.
+        Deadlock: requests wait and nothing will ever end them, or nobody has them: a bug of ours.
     """
     options = options or Options()
     policy = policy if policy is not None else scenario.settings.picking.policy
@@ -61,7 +62,7 @@ def run(
     sampler.progress = options.progress
     with rare_collections():
         world.run(arrivals_of(scenario, seed), until=plan.length)
-    _check(world, tally)
+    check(world, tally)
     return _report(scenario, world, tally=tally, sampler=sampler, policy=policy, seed=seed)
 
 
@@ -85,18 +86,6 @@ def _bounds(yardstick: Yardstick | None) -> Bounds | None:
     if yardstick is None:
         return None
     return Bounds(service_order=yardstick.served().loads, arrival_order=yardstick.arrivals().loads)
-
-
-def _check(world: World, tally: Tally) -> None:
-    """Conservation: outcomes, residencies, GPU time; and the invariants of the core and of every pod."""
-    now = world.kernel.now
-    tally.check(now)
-    world.fleet.check()
-    for sim in world.pods.values():
-        if sim.alive:
-            sim.engine.check()
-        total = sim.time(now).total
-        assert abs(total - now) <= 1e-6 * max(1.0, now), f"{sim.pod.name}: {total} s are accounted for, {now} s passed"
 
 
 def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler, policy: str, seed: int) -> RunReport:

@@ -1,6 +1,7 @@
 """Looks at all pods at the edges of windows: where their time went so far, and who holds which slot.
 
-In: a world, its tally. Out: one sample per window edge, and residencies as slots over time for a drawing.
+In: a world, its tally. Out: one sample per window edge, and residencies as slots over time for a drawing. At each look
+what was told of the pods' slots is compared with the slots themselves.
 Bounded: as many samples as the run has windows, and at most `COLUMNS` looks at slots. Not here: anything between looks.
 """
 
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
+from lorapick.sim.conservation import check_slots
 from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.tally import Tally
@@ -75,11 +77,11 @@ class Sampler:
 
     def _look(self, number: int) -> None:
         world, now = self._world, self._world.kernel.now
-        times = []
-        for sim in world.pods.values():
-            world.advance(sim)
-            times.append(sim.time(now))
-        self.samples.append(Sample(now, self._tally.residencies.slot_seconds(now), tuple(times)))
+        world.settle()
+        check_slots(world, self._tally)
+        pods = world.pods.values()
+        slot_seconds = sum(sim.slot_seconds(now) for sim in pods)
+        self.samples.append(Sample(now, slot_seconds, tuple([sim.time(now) for sim in pods])))
         if number % self._stride == 0:
             self._slots.look(now)
         if self.progress is not None:

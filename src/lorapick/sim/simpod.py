@@ -1,6 +1,7 @@
 """One pod of a simulated fleet: the pod model, the process around it, and the scrapes of it.
 
-In: what happens to its process. Out: where its time went over all its processes. Not here: when anything happens.
+In: what happens to its process. Out: where its time went over all its processes, and its slots in use times time, as
+the pod model has them (not as its events tell). Not here: when anything happens.
 """
 
 import msgspec
@@ -8,7 +9,8 @@ import msgspec
 from lorapick.model.pods import Pod
 from lorapick.model.units import AdapterName, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
-from lorapick.pod.values import TimeSpent
+from lorapick.pod.errors import UnknownRequest
+from lorapick.pod.values import Memory, TimeSpent
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.scrapes import Scrape
 
@@ -21,6 +23,10 @@ class SimPod:
         "_names",
         "_past",
         "_reports_loaded",
+        "_slot_seconds",
+        "_slots",
+        "_used",
+        "_used_since",
         "alive",
         "commanded",
         "due",
@@ -45,6 +51,12 @@ class SimPod:
         self._past = GpuTime()
         """Time of earlier processes, and between them."""
         self._down_since = now
+        unified = engine.config.memory is Memory.UNIFIED
+        self._slots = pod.limits.max_cpu_loras if unified else pod.limits.max_loras
+        self._used = 0
+        """Slots in use since `_used_since`; before that, `_slot_seconds`."""
+        self._used_since = now
+        self._slot_seconds: Seconds = 0.0
         self.scrape = self._new_scrape(now)
 
     def _new_scrape(self, now: Seconds) -> Scrape:
@@ -57,7 +69,9 @@ class SimPod:
         self._down_since = now
         self.alive = False
         self.commanded.clear()
-        return self.engine.restart(now)
+        lost = self.engine.restart(now)
+        self.note_slots(now)
+        return lost
 
     def rise(self, now: Seconds) -> None:
         """A new process begins, with nothing loaded."""
@@ -71,6 +85,38 @@ class SimPod:
         if not self.alive:
             return self._past.plus(GpuTime(down=now - self._down_since))
         return self._past.plus(spent(self.engine.stats(now).time))
+
+    # -- what it has
+
+    def note_slots(self, now: Seconds) -> None:
+        """Look at its slots. To be called whenever they may have changed.
+
+        Raises:
+            AssertionError: more are in use than there are.
+        """
+        used = self.engine.slots_used
+        if used == self._used:
+            return
+        assert used <= self._slots, f"{self.pod.name}: {used} slots are in use at {now} s of {self._slots}"
+        self._slot_seconds += self._used * (now - self._used_since)
+        self._used, self._used_since = used, now
+
+    def slot_seconds(self, now: Seconds) -> Seconds:
+        """Slots in use times time since it appeared. The pod has lived up to now."""
+        return self._slot_seconds + self._used * (now - self._used_since)
+
+    def held(self, now: Seconds) -> tuple[AdapterName, ...]:
+        """Adapters that hold its slots now, the one on its way included."""
+        stats = self.engine.stats(now)
+        return (*stats.on_gpu, *stats.loading[:1])
+
+    def has(self, request_id: RequestId, now: Seconds) -> bool:
+        """Whether the process knows a request."""
+        try:
+            self.engine.tokens_out(request_id, now)
+        except UnknownRequest:
+            return False
+        return self.alive
 
 
 def spent(time: TimeSpent) -> GpuTime:

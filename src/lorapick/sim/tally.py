@@ -1,8 +1,8 @@
 """Statistics of a run, in memory that does not grow with its length.
 
-In: what the world tells an observer. Out: counts and histograms by window, merged on demand, and the conservation
-checks: outcomes add up to arrivals, residencies to slots in use times time.
-Not here: where GPU time went (the pods know; see `sim.sampling`), ratios (see `sim.metrics`).
+In: what the world tells an observer. Out: counts and histograms by window, merged on demand, and the check that
+outcomes add up to arrivals. Not here: what only the pods know (see `sim.sampling`), whether what was told is what
+happened (see `sim.conservation`), ratios (see `sim.metrics`).
 """
 
 from collections import Counter
@@ -12,6 +12,7 @@ from typing import Any
 from lorapick.model.effects import Dispatch, Effect, Hold, Raise
 from lorapick.model.events import Event
 from lorapick.model.requests import Outcome
+from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 from lorapick.pod.values import (
     AdapterEvicted,
@@ -90,6 +91,8 @@ class Tally:
         self.start = start
         self.window = window
         self.windows: list[Window] = []
+        self.early = 0
+        """Requests that arrived during the warm-up."""
         self.holds = 0
         self.alerts: Counter[str] = Counter()
         """Alerts that the picker raised, by name."""
@@ -127,6 +130,8 @@ class Tally:
         if t >= self.start:
             window = self.window_at(t)
             window.arrivals += 1
+        else:
+            self.early += 1
         self._flights[arrival.id] = _Flight(t, arrival.adapter, window=window)
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
@@ -220,6 +225,8 @@ class Tally:
         self.residencies.evicted(pod, event.adapter, now=event.t)
 
     def _evicted(self, pod: PodName, event: AdapterEvicted) -> None:
+        if event.tier is Tier.DISK:
+            return  # it left host memory, having left the GPU before
         self.residencies.evicted(pod, event.adapter, now=event.t)
         hit = self._last_hit.pop((pod, event.adapter), None)
         if hit is not None and event.t >= self.start:
@@ -238,10 +245,14 @@ class Tally:
         """Requests that arrived in [start, end) and have not left."""
         return sum(start <= each.arrived < end for each in self._flights.values() if each.window is not None)
 
-    def check(self, now: Seconds) -> None:
-        """Conservation; raises AssertionError that says what differs."""
+    @property
+    def arrivals(self) -> int:
+        """All of them, the warm-up's too."""
+        return self.early + sum(each.arrivals for each in self.windows)
+
+    def check(self) -> None:
+        """Outcomes add up to arrivals, or AssertionError that says what differs."""
         in_flight = sum(each.window is not None for each in self._flights.values())
         ended = sum(each.served + each.failed + each.rejected + each.abandoned for each in self.windows)
         arrivals = sum(each.arrivals for each in self.windows)
         assert ended + in_flight == arrivals, f"{arrivals} arrivals, {ended} ended, {in_flight} in flight"
-        self.residencies.check(now)

@@ -7,6 +7,7 @@ The same calls are made as live: `Fleet.apply` with the same events, and what a 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from lorapick.core.fleet import Fleet
@@ -30,6 +31,7 @@ from lorapick.pod.values import (
     SwapFailed,
 )
 from lorapick.sim.arrivals import Arrival
+from lorapick.sim.deadlock import Deadlock, require_found
 from lorapick.sim.kernel import Kernel, Priority
 from lorapick.sim.observer import Observer
 from lorapick.sim.simpod import SimPod
@@ -38,10 +40,6 @@ from lorapick.sim.workload.follow import Followers
 # Looking a member up in its enum takes longer than what is done with it here.
 _POD, _SCRAPE, _TICK, _CHANGE, _ARRIVAL = (int(each) for each in Priority)
 _SERVED, _FAILED, _REJECTED = Outcome.SERVED, Outcome.FAILED, Outcome.REJECTED
-
-
-class Deadlock(Exception):  # noqa: N818 - what it is, not that it is one
-    """Requests wait and nothing is scheduled that could end them: a bug of ours, with their names."""
 
 
 class Setup(NamedTuple):
@@ -76,6 +74,9 @@ class World:
         self.fleet = Fleet(setup.settings, seed=seed, journal=setup.journal)
         self.observer = observer
         self._names = tuple(spec.name for spec in setup.adapters)
+        self.drawn = 0
+        """Requests that the workload gave for the time up to the run's end, followers included."""
+        self._until: Seconds = inf
         self._events = 0
         self._tick_at: Seconds | None = None
         self._arrivals: Iterator[Arrival] = iter(())
@@ -108,21 +109,22 @@ class World:
         """Play a stream of arrivals; with `until`, stop there, else when every request has left.
 
         Raises:
-            Deadlock: requests wait and nothing will ever end them.
+            Deadlock: requests wait and nothing will ever end them, or nobody has them at the end.
         """
+        self._until = inf if until is None else until
         self._arrivals = iter(arrivals)
         self._exhausted = False
         self._take_next()
         self._first_scrapes()
         if until is not None:
             self.kernel.run(until)
-            for sim in self.pods.values():
-                self.advance(sim)
+            self.settle()
+            require_found(self._open, self.fleet.state.flights, pods=self.pods, now=until)
             return
         while self._under_way() and self.kernel.step():
             pass
         if self._open:
-            raise Deadlock(self._story())
+            raise Deadlock(self._open)
 
     def _under_way(self) -> bool:
         return not self._exhausted or bool(self._open) or self._coming > 0
@@ -178,9 +180,10 @@ class World:
             self._tick_at = max(due, event.t)
             self.kernel.at(self._tick_at, self._tick, priority=_TICK)
         if self.check_every is not None and event.id % self.check_every == 0:
-            self._check()
+            self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise AssertionError when an invariant of the core or of a pod is broken."""
         self.fleet.check()
         for sim in self.pods.values():
             if sim.alive:
@@ -193,7 +196,11 @@ class World:
         if arrival is None:
             self._exhausted = True
         else:
+            self._draw(arrival)
             self.kernel.at(max(arrival.t, self.kernel.now), self._arrive, argument=arrival, priority=_ARRIVAL)
+
+    def _draw(self, arrival: Arrival) -> None:
+        self.drawn += arrival.t <= self._until
 
     def _arrive(self, arrival: Arrival) -> None:
         self._enter(arrival)
@@ -255,6 +262,7 @@ class World:
             sim.engine.submit(request, self.kernel.now)
         except PodError as error:
             self._end(arrival.id, _FAILED, status=404 if isinstance(error, UnknownAdapter) else 400)
+        sim.note_slots(self.kernel.now)
         self._rewake(sim)
 
     def _end(self, request_id: RequestId, outcome: Outcome, *, status: int) -> None:
@@ -265,6 +273,7 @@ class World:
         if self._followers is not None and outcome is _SERVED:
             for follower in self._followers.after_end(arrival, now):
                 self._coming += 1
+                self._draw(follower)
                 self.kernel.at(follower.t, self._follow, argument=follower, priority=_ARRIVAL)
 
     # -- pods
@@ -283,17 +292,24 @@ class World:
         self.advance(sim)
         self._rewake(sim)
 
-    def advance(self, sim: SimPod) -> None:
-        """Let a pod live up to now, and pass on what it did."""
+    def settle(self) -> None:
+        """Let all pods live up to now, until none has anything more to say."""
+        while any(self.advance(sim) for sim in self.pods.values()):
+            pass
+
+    def advance(self, sim: SimPod) -> bool:
+        """Let a pod live up to now, and pass on what it did; whether it did anything."""
         events = sim.engine.advance(self.kernel.now)
         if not events:
-            return
+            return False
+        sim.note_slots(self.kernel.now)
         happened, reactions, name = self.observer.happened, self._reactions, sim.pod.name
         for event in events:
             happened(name, event)
             react = reactions.get(type(event))
             if react is not None:
                 react(sim, event)
+        return True
 
     def _finished(self, sim: SimPod, event: RequestFinished) -> None:
         del sim
@@ -324,6 +340,7 @@ class World:
         for adapter in effect.adapters:
             sim.commanded[adapter] = None
             sim.engine.load(adapter, self.kernel.now)
+        sim.note_slots(self.kernel.now)
         self._rewake(sim)
 
     def _unload(self, effect: Unload) -> None:
@@ -348,7 +365,7 @@ class World:
             self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         if self._under_way():
             if self._stuck():
-                raise Deadlock(self._story())
+                raise Deadlock(self._open)
             self.kernel.at(
                 self.kernel.now + self.settings.scrape.interval, self._scrape, argument=sim, priority=_SCRAPE
             )
@@ -374,7 +391,3 @@ class World:
             and self.fleet.next_wakeup() is None
             and all(sim.alive and sim.engine.next_change() is None for sim in self.pods.values())
         )
-
-    def _story(self) -> str:
-        waiting = ", ".join(f"{each.id} ({each.adapter or 'base'})" for each in [*self._open.values()][:10])
-        return f"{len(self._open)} requests wait and nothing is scheduled that could end them: {waiting}"

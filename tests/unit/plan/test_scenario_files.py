@@ -83,6 +83,7 @@ def loads_of(scenario, adapter, policy):
     """Loads of one adapter in a run of the scenario."""
     from lorapick.pod.values import SwapStarted
     from lorapick.sim.build import arrivals_of, world_of
+    from lorapick.sim.conservation import check
     from lorapick.sim.tally import Tally
 
     class Watch(Tally):
@@ -95,7 +96,7 @@ def loads_of(scenario, adapter, policy):
     watch = Watch(start=0.0, window=10.0)
     world = world_of(scenario, policy=policy, seed=1, observer=watch)
     world.run(arrivals_of(scenario, 1), until=scenario.run.length)
-    watch.check(world.kernel.now)
+    check(world, watch)
     return watch.found
 
 
