@@ -31,7 +31,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is watched; changes nothing that happens in it."""
 
     check_every: int | None = None
-    """Check all invariants after every so many events of the core; None: only conservation, at the end."""
+    """Check all invariants after every so many events of the core; None: as `World` does, which is not before the end
+    except in tests. Conservation is checked in any case: of slots at each window's edge, of all at the end."""
     progress: Callable[[float], None] | None = None
     """Told the share of simulated time that has passed."""
     bounds: bool = True
@@ -57,7 +58,8 @@ def run(
     yardstick = _yardstick(scenario) if options.bounds and scenario.fleet.memory is Memory.SLOTS else None
     tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick)
     world = world_of(scenario, policy=policy, seed=seed, observer=tally)
-    world.check_every = options.check_every
+    if options.check_every is not None:
+        world.check_every = options.check_every
     sampler = Sampler(world, tally, start=plan.warm_up, end=plan.length, window=plan.window)
     sampler.progress = options.progress
     with rare_collections():

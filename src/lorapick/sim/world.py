@@ -16,6 +16,7 @@ from lorapick.model.effects import Dispatch, Effect, Load, Reject, Unload
 from lorapick.model.events import Event
 from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
+from lorapick.model.retention import Retention
 from lorapick.model.settings import Settings
 from lorapick.model.units import PodName, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
@@ -53,6 +54,8 @@ class Setup(NamedTuple):
     """Requests that follow an answer."""
     draws: Callable[[PodName], Callable[[], float]] | None = None
     """Gives each pod its numbers for load failures."""
+    retention: Callable[[], Retention] | None = None
+    """Makes what says who leaves a pod's memory, once for each process; None: LRU, as in vLLM."""
     reports_loaded: bool = False
     """Whether pods say what they hold."""
     journal: bool = False
@@ -62,10 +65,11 @@ class Setup(NamedTuple):
 class World:
     """The fleet, its pods and the clock."""
 
+    check_every: int | None = None
+    """Check the core's and the pods' invariants after every so many events of the core; None: never."""
+
     def __init__(self, setup: Setup, *, observer: Observer, seed: int) -> None:
         """Make everything; nothing happens before `run`."""
-        self.check_every: int | None = None
-        """Check the core's and the pods' invariants after every so many events of the core; None: never."""
         self.heard: Callable[[Event, Sequence[Effect]], None] | None = None
         """Told of every event with its effects, those without any too: for event logs."""
         self.kernel = Kernel()
@@ -134,7 +138,7 @@ class World:
         now = self.kernel.now
         setup = self.setup
         draw = setup.draws(pod.name) if setup.draws is not None else None
-        engine = PodEngine(config, setup.adapters, now=now, draw=draw)
+        engine = PodEngine(config, setup.adapters, now=now, draw=draw, retention=setup.retention)
         sim = SimPod(pod, engine, names=self._names, reports_loaded=setup.reports_loaded, now=now)
         self.pods[pod.name] = sim
         self.apply(said.PodAppeared, pod=pod)

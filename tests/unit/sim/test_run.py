@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from sim_helpers import SCENARIO
 
+from lorapick.core.fleet import Fleet
 from lorapick.core.picking.policies import POLICIES
 from lorapick.sim import run as running
 from lorapick.sim.report import encoded
 from lorapick.sim.run import Options, run
 from lorapick.sim.scenario_text import parse_scenario
+from lorapick.sim.world import World
 
 RESTART = "phases:\n  - {at: 10s, change: {restart: {pod: pod-02, down: 3s}}}\n"
 INLINE = {"fleet.mode": "inline", "fleet.reports_loaded": "true", "arrivals.shared_prefix": "64"}
@@ -92,6 +94,14 @@ def test_a_run_tells_its_progress_and_is_none_the_different():
     assert (len(told), told[-1]) == (16, 1.0)
     assert encoded(watched) == encoded(run(tiny()))
     assert run(tiny(), options=Options(bounds=False)).bounds is None
+
+
+def test_tests_check_invariants_on_the_way_without_asking(monkeypatch):
+    checks = []
+    monkeypatch.setattr(Fleet, "check", lambda fleet: checks.append(fleet.state.tally.arrivals))
+    run(tiny())
+    # At least once for so many arrivals, each of which is an event; the last look is the one at the end.
+    assert len(checks) > checks[-1] / World.check_every > 5
 
 
 def test_an_unknown_policy_is_refused():
