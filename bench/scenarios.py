@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lorapick.cli.capacity_table import WORDS, percent
-from lorapick.cli.simulation_table import BOUNDS, NARROW_BOUNDS, NO_FIGURE, articles, bound, estimated, scrapes
+from lorapick.cli.simulation_table import (
+    BOUNDS,
+    EXPECTED,
+    NARROW_BOUNDS,
+    NO_FIGURE,
+    bound,
+    estimated,
+    expected_rows,
+    scrapes,
+)
 from lorapick.plan.capacity import UNROUTED, Capacity
 from lorapick.plan.capacity import beside as beside_capacity
 from lorapick.plan.scenario_files import load_scenario, scenario_names
@@ -26,7 +35,7 @@ from lorapick.wire.config import ConfigError
 PAGE = Path(__file__).parent.parent / "docs" / "scenarios.md"
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 COLUMNS = ("p50_ms", "p95_ms", "swap_share", "swap_rate", "hit_ratio", "residency_s", "useful_share", "lost_share")
-FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "hit_ratio")
+FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "hit_ratio", "loads")
 FEW_SEEDS = {"war-story": 1, "healthy": 1, "s-lora": 1}
 """Scenarios that take long, or have no seeds to speak of."""
 CAPACITY_OF = ("saas-50", "convoy", "hotspot")
@@ -94,15 +103,9 @@ def fewest(reports: Sequence[RunReport], policy: str) -> list[str]:
 
 
 def beside(scenario: Scenario, compared: Comparison) -> Iterator[str]:
-    rows = []
-    for each in scenario.expect:
-        for policy in compared.policies if each.policy is None else (each.policy,):
-            if policy in compared.policies:
-                metric = METRICS[each.metric]
-                ours = estimated(compared.of(metric.name, policy, period=each.period), metric)
-                rows.append([metric.label, policy, each.period or "all", articles(each, metric), ours, each.note])
+    rows = list(expected_rows(scenario, compared))
     if rows:
-        yield from table(["", "policy", "when", "article", "ours", ""], rows)
+        yield from table(EXPECTED, rows)
     else:
         yield f"{NO_FIGURE.capitalize()}."
         yield ""
@@ -147,16 +150,25 @@ def ratio(one: Capacity, other: Capacity) -> str:
 def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
     yield f"    lorapick simulate {scenario.name} --grid"
     yield ""
-    rows = []
+    rows, said = [], []
     for point in points(scenario.grid):
         try:
             there = load_scenario(scenario.name, overrides=point)
         except ConfigError as error:
-            rows.append([*point.values(), error.problems[0].message, *[""] * (len(FAMILY) - 1)])
+            rows.append([*point.values(), error.problems[0].message, *[""] * len(FAMILY)])
             continue
-        compared = compare(play_all(jobs_for(there, policies=there.policies, seeds=[1]), workers=workers))
-        rows.append([*point.values(), *(cell(compared, there.policies[0], name) for name in FAMILY)])
-    yield from table([*scenario.grid, *(METRICS[name].label for name in FAMILY)], rows)
+        policy = there.settings.picking.policy
+        reports = play_all(jobs_for(there, policies=[policy], seeds=[1]), workers=workers)
+        compared = compare(reports)
+        cells = [cell(compared, policy, name) for name in FAMILY]
+        rows.append([*point.values(), *cells, bound(reports, policy, name="service_order")])
+        said += [[*point.values(), *row] for row in expected_rows(there, compared)]
+    yield from table([*scenario.grid, *(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]], rows)
+    if said:
+        yield from table([*scenario.grid, *EXPECTED], said)
+    else:
+        yield f"{NO_FIGURE.capitalize()}."
+        yield ""
 
 
 def write(sections: dict[str, str]) -> None:

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from lorapick.cli.capacity_table import print_capacities, print_capacities_expected
 from lorapick.cli.progress_bar import progress_bar
-from lorapick.cli.simulation_plan import Point, SimulationError, SimulationPlan, plan_of
-from lorapick.cli.simulation_table import print_comparison, print_expected, print_family
+from lorapick.cli.simulation_plan import SimulationError, SimulationPlan, plan_of
+from lorapick.cli.simulation_table import Played, print_comparison, print_expected, print_family
 from lorapick.plan.capacity import beside
 from lorapick.plan.datafiles import DataFileError
 from lorapick.plan.simulations import capacities, play_all
@@ -102,21 +102,22 @@ def _family(plan: SimulationPlan, *, as_json: bool) -> None:
     jobs = [job for point in plan.family for job in point.jobs]
     with progress_bar(f"{plan.scenario.name}, {_counted(len(jobs), 'run')}") as told:
         reports = list(play_all(jobs, workers=plan.workers, progress=told))
-    results: list[tuple[Point, Comparison | None]] = []
+    results: list[Played] = []
     for point in plan.family:
         found, reports = reports[: len(point.jobs)], reports[len(point.jobs) :]
-        results.append((point, compare(found) if found else None))
+        results.append(Played(point, tuple(found), compare(found) if found else None))
     if as_json:
-        _print([_point(point, compared) for point, compared in results])
+        _print([_point(played) for played in results])
     else:
         print_family(Console(), plan.scenario, results)
 
 
-def _point(point: Point, compared: Comparison | None) -> dict[str, Any]:
+def _point(played: Played) -> dict[str, Any]:
     return {
-        "point": point.values,
-        "why_not": point.why_not or None,
-        "comparison": msgspec.to_builtins(compared),
+        "point": played.point.values,
+        "why_not": played.point.why_not or None,
+        "comparison": msgspec.to_builtins(played.compared),
+        "bounds": [msgspec.to_builtins(report.bounds) for report in played.reports],
     }
 
 

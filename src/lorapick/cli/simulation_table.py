@@ -4,6 +4,7 @@ In: a scenario, comparisons, capacities. Out: tables on a console. Not here: fig
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -17,10 +18,12 @@ from lorapick.sim.metrics import METRICS, Metric, shown
 from lorapick.sim.report import RunReport
 from lorapick.sim.scenario import Expected, Scenario
 
-FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "inference_share")
+FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "loads")
 """Metrics of a family's table."""
 HEADLINES = ("p95_ms", "swap_share", "loads", "hit_ratio", "lost_share", "useful_share", "ttft_p95_ms", "served_rate")
 """Metrics of a narrow table, the ones that say most first."""
+EXPECTED = ("", "policy", "when", "article", "ours", "note")
+"""Columns of the article's figures."""
 NO_FIGURE = "beside the article: it gives no figure for this"
 _UNBOUNDED = 10_000
 BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
@@ -142,16 +145,22 @@ def print_expected(console: Console, scenario: Scenario, compared: Comparison) -
     if not scenario.expect:
         console.print(NO_FIGURE, highlight=False)
     table = Table(title="beside the article", title_justify="left")
-    for name in ("", "policy", "when", "article", "ours", "note"):
+    for name in EXPECTED:
         table.add_column(name, justify="right" if name in ("article", "ours") else "left")
+    for row in expected_rows(scenario, compared):
+        table.add_row(*row)
+    if table.row_count:
+        console.print(table)
+
+
+def expected_rows(scenario: Scenario, compared: Comparison) -> Iterator[list[str]]:
+    """The article's figures beside ours; columns as in `EXPECTED`."""
     for each in scenario.expect:
         for policy in compared.policies if each.policy is None else (each.policy,):
             if policy in compared.policies:
                 metric = METRICS[each.metric]
                 ours = estimated(compared.of(metric.name, policy, period=each.period), metric)
-                table.add_row(metric.label, policy, each.period or "all", articles(each, metric), ours, each.note)
-    if table.row_count:
-        console.print(table)
+                yield [metric.label, policy, each.period or "all", articles(each, metric), ours, each.note]
 
 
 def articles(each: Expected, metric: Metric) -> str:
@@ -159,24 +168,49 @@ def articles(each: Expected, metric: Metric) -> str:
     return each.article if isinstance(each.article, str) else shown(each.article, metric.unit)
 
 
-def print_family(console: Console, scenario: Scenario, results: Sequence[tuple[Point, Comparison | None]]) -> None:
+class Played(NamedTuple):
+    """A point of a family, and what came of it."""
+
+    point: Point
+    reports: tuple[RunReport, ...]
+    compared: Comparison | None
+    """None: the point cannot be."""
+
+
+def print_family(console: Console, scenario: Scenario, results: Sequence[Played]) -> None:
     """A row per point and policy."""
     hardware = PRESETS[scenario.fleet.hardware]
     console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}; {hardware.name}", highlight=False)
     table = Table()
-    for key in (*results[0][0].values, "policy"):
-        table.add_column(key.rpartition(".")[2])
-    for name in FAMILY:
-        table.add_column(METRICS[name].label, justify="right")
-    for point, compared in results:
+    keys = [key.rpartition(".")[2] for key in results[0].point.values]
+    played = [compared for _, _, compared in results if compared is not None]
+    several = len({policy for compared in played for policy in compared.policies}) > 1
+    for key in (*keys, *(("policy",) if several else ())):
+        table.add_column(key, no_wrap=True)
+    for label in (*(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]):
+        table.add_column(label, justify="right")
+    for point, reports, compared in results:
         if compared is None:
-            table.add_row(*point.values.values(), "", "cannot be")
+            table.add_row(*point.values.values(), *([""] if several else []), "cannot be")
             continue
         for policy in compared.policies:
             cells = [estimated(compared.of(name, policy), METRICS[name]) for name in FAMILY]
-            table.add_row(*point.values.values(), policy, *cells)
+            named = [policy] if several else []
+            table.add_row(*point.values.values(), *named, *cells, bound(reports, policy, name="service_order"))
     console.print(table)
-    for point, _ in results:
+    _print_family_expected(console, keys, results)
+    for point, _, _ in results:
         if point.why_not:
             values = ", ".join(f"{key}={value}" for key, value in point.values.items())
             console.print(f"{values}: {point.why_not}", highlight=False)
+
+
+def _print_family_expected(console: Console, keys: Sequence[str], results: Sequence[Played]) -> None:
+    table = Table(title="beside the article", title_justify="left")
+    for name in (*keys, *EXPECTED):
+        table.add_column(name, justify="right" if name in ("article", "ours") else "left")
+    for point, _, compared in results:
+        if compared is not None:
+            for row in expected_rows(point.jobs[0].scenario, compared):
+                table.add_row(*point.values.values(), *row)
+    console.print(table if table.row_count else NO_FIGURE, highlight=False)

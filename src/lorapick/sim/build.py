@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from lorapick.core.retention.policies import make_retention
 from lorapick.model import events as said
 from lorapick.model.pods import Pod
+from lorapick.model.retention import Retention, RetentionFacts
 from lorapick.model.settings import Settings
+from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Bytes
+from lorapick.pod.swaps import transfer_seconds
 from lorapick.pod.values import AdapterSpec, Memory, MergePolicy, PodConfig
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.hardware import PRESETS
@@ -48,6 +52,7 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
         ],
         adapters=specs_of(scenario),
         followers=_followers(scenario, seed),
+        retention=retention_of(scenario),
         reports_loaded=scenario.fleet.reports_loaded,
     )
     world = World(setup, observer=observer, seed=seed)
@@ -79,6 +84,28 @@ def pod_config(scenario: Scenario) -> PodConfig:
         kernel=fleet.kernel,
         merging=MergePolicy(mode=fleet.merging, seconds=hardware.merge),
     )
+
+
+def retention_of(scenario: Scenario) -> Callable[[], Retention] | None:
+    """What makes the policy that says who leaves a pod's memory; None: the pod's own LRU.
+
+    A policy is told what an adapter's loads cost on this hardware, and what room it takes: in slots every one the same.
+    """
+    if scenario.fleet.retention is None:
+        return None
+    settings = msgspec.structs.replace(scenario.settings.retention, policy=scenario.fleet.retention)
+    swap = PRESETS[scenario.fleet.hardware].swap
+    unified = scenario.fleet.memory is Memory.UNIFIED
+    fixed = swap.initialisation + swap.warm_up + (0.0 if unified else swap.deallocation)
+    facts = {
+        spec.name: RetentionFacts(
+            room=float(spec.size) if unified else 1.0,
+            from_cpu=fixed + transfer_seconds(swap, tier_from=Tier.CPU, size=spec.size),
+            from_disk=fixed + transfer_seconds(swap, tier_from=Tier.DISK, size=spec.size),
+        )
+        for spec in specs_of(scenario)
+    }
+    return lambda: make_retention(settings, facts.__getitem__)
 
 
 def specs_of(scenario: Scenario) -> tuple[AdapterSpec, ...]:

@@ -5,6 +5,7 @@ In: nodes. Out: a `FleetPlan`. Not here: adapters and traffic (see `sim.scenario
 
 from typing import Any
 
+from lorapick.core.retention.policies import RETENTIONS
 from lorapick.model.pods import PodLimits
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.hardware import PRESETS
@@ -75,6 +76,7 @@ fleet_plan: Reader[FleetPlan] = record(
         "memory": choice(*(memory.value for memory in Memory)),
         "kernel": choice(*(kernel.value for kernel in Kernel)),
         "merging": choice(*(merging.value for merging in Merging)),
+        "retention": choice(*RETENTIONS),
         "max_lora_rank": LIMITS["max_lora_rank"],
         "max_num_seqs": LIMITS["max_num_seqs"],
         "max_queue": LIMITS["max_queue"],

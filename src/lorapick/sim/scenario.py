@@ -19,6 +19,9 @@ LLM_D_INTERVALS: dict[str, Seconds] = {"gie-default": 0.05, "gie-lora": 0.05}
 """Policies that do as llm-d does, and how often llm-d looks at pods (`refresh-metrics-interval`); at lorapick's second,
 all requests of a second would see the same fleet and herd, and it would not be llm-d that one compares with."""
 
+PODS_OWN = "lru"
+"""What pods do by themselves when a level of their memory is full."""
+
 
 class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Equal pods."""
@@ -31,6 +34,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory = Memory.SLOTS
     kernel: Kernel = Kernel.DISTINCT
     merging: Merging = Merging.NEVER
+    retention: str | None = None
+    """Who leaves a pod's memory levels, by a name of `core.retention.policies`; None: its own LRU, as in vLLM."""
     max_model_len: Tokens = 8192
     """Longest prompt and answer together; longer ones are refused by the pod, as vLLM does."""
     prefix_caching: bool = True
@@ -119,7 +124,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     policy: str | None = None
     """None: any."""
     retention: str | None = None
-    """Who stays in the pods' slots; None: whatever does."""
+    """Only said when this policy says who stays in slots; None: always."""
     note: str = ""
 
 

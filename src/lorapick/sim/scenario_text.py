@@ -24,6 +24,7 @@ from lorapick.sim.pipelines_text import pipelines
 from lorapick.sim.recorded_text import Recordings
 from lorapick.sim.scenario import (
     LLM_D_INTERVALS,
+    PODS_OWN,
     AdapterPlan,
     Expected,
     ExpectedCapacity,
@@ -179,6 +180,8 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
     expect, capacities = values.get("expect", ((), ()))
     periods = with_usual(values.get("periods", ()), expect, run=run, phases=_phases(found, changes))
     check_expected(root, expect, periods=periods)
+    retention = fleet.retention or PODS_OWN
+    expect = tuple(each for each in expect if each.retention in (None, retention))
     return Scenario(
         name=values["name"],
         title=values.get("title", values["name"]),

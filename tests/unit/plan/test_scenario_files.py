@@ -156,3 +156,14 @@ def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
     residency = value("residency_s", whole)
     assert residency is None or residency >= 300.0
     assert value("lost_share", whole) == 0.0
+
+
+def test_a_batch_blip_under_each_retention_policy():
+    """[R3.2] LRU pays for each batch, LFU for ever; what damps bursts does with little more than is needed."""
+    grid = load_scenario("batch-blip").grid
+    assert grid == load_scenario("ghost").grid == {"fleet.retention": ("lru", "lfu", "window", "cost")}
+    loads = {}
+    for name in grid["fleet.retention"]:
+        scenario = shortened(load_scenario("batch-blip", overrides={"fleet.retention": name}), 20 * 60.0)
+        loads[name] = run(scenario).whole.loads
+    assert loads["cost"] < loads["lru"] < min(loads["window"], loads["lfu"]) / 3

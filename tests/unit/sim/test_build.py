@@ -6,9 +6,11 @@ from sim_helpers import SCENARIO
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import PinSpec
 from lorapick.model.events import PodReported
+from lorapick.model.tiers import Tier
 from lorapick.pod.values import SwapMode
-from lorapick.sim.build import arrivals_of, names_of, pod_config, settings_of, specs_of, world_of
+from lorapick.sim.build import arrivals_of, names_of, pod_config, retention_of, settings_of, specs_of, world_of
 from lorapick.sim.hardware import PRESETS
+from lorapick.sim.run import run
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.tally import Tally
 
@@ -129,3 +131,24 @@ def test_pods_are_looked_at_that_often():
     # Two pods for ten seconds.
     assert scrapes("weighted") == pytest.approx(20, abs=2)
     assert scrapes("gie-lora") == pytest.approx(400, abs=2)
+
+
+def test_a_retention_policy_knows_what_loads_cost():
+    assert retention_of(tiny()) is None
+    make = retention_of(tiny(**{"fleet.retention": "cost", "adapters.rank": "[16, 64]"}))
+    policy = make()
+    assert (policy.name, make() is policy) == ("cost", False)
+    for name in ("adapter-1", "adapter-2"):
+        policy.used(name, 0.0)
+    # As often asked for; the larger one costs more to bring back, and from disk everything costs more.
+    assert policy.worth("adapter-2", now=1.0) > policy.worth("adapter-1", now=1.0)
+    assert policy.worth("adapter-1", now=1.0, leaves_for=Tier.DISK) > policy.worth("adapter-1", now=1.0)
+
+
+def test_pods_let_go_whom_the_policy_says():
+    def loads(policy):
+        scenario = tiny(**{"fleet.retention": policy, "fleet.pods": "1"})
+        return run(scenario, policy="weighted").whole.loads
+
+    assert loads("lru") == run(tiny(**{"fleet.pods": "1"}), policy="weighted").whole.loads
+    assert loads("lru") != loads("lfu")

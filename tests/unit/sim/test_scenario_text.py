@@ -124,6 +124,22 @@ def test_what_the_article_says_of_capacity():
     assert 'must be "gain" or "share"' in problems(changed(expect=[{"capacity": "loss", "article": 1}]))
 
 
+def test_what_the_article_says_of_a_retention_policy_is_for_that_policy():
+    expect = [
+        {"metric": "loads", "retention": "lru", "article": "bad"},
+        {"metric": "loads", "retention": "lfu", "article": "worse"},
+        {"metric": "p95_ms", "article": 1},
+    ]
+
+    def said(**overrides):
+        return [each.article for each in read(changed(expect=expect), **overrides).expect]
+
+    # Pods do as vLLM, LRU, unless told otherwise.
+    assert said() == said(fleet__retention="lru") == ["bad", 1.0]
+    assert (said(fleet__retention="lfu"), said(fleet__retention="cost")) == (["worse", 1.0], [1.0])
+    assert 'fleet.retention: must be "lru", "lfu", "window" or "cost"' in problems(changed(), fleet__retention="mru")
+
+
 def test_named_adapters_with_ranks_that_go_round():
     scenario = read(changed(adapters={"names": ["a", "b", "c"], "rank": [64, 8], "size": "10MB"}))
     assert [adapter.rank for adapter in scenario.settings.adapters] == [64, 8, 64]
