@@ -4,16 +4,17 @@ In: nodes. Out: `Follow`s. Not here: when they come (`sim.workload.follow`).
 """
 
 from lorapick.model.units import Seconds
+from lorapick.sim.recorded_text import Recordings, sizes
 from lorapick.sim.scenario import AdapterPlan
-from lorapick.sim.scenario_readers import built, length
+from lorapick.sim.scenario_readers import built
 from lorapick.sim.traffic_text import one
-from lorapick.sim.workload.lengths import Sizes
+from lorapick.sim.workload.lengths import AnySizes
 from lorapick.sim.workload.spec import After, Follow
 from lorapick.wire.config.document import At
-from lorapick.wire.config.readers import Reader, choice, duration, list_of, record, share
+from lorapick.wire.config.readers import Reader, choice, duration, list_of, share
 
 
-def pipelines(plan: AdapterPlan) -> Reader[tuple[Follow, ...]]:
+def pipelines(plan: AdapterPlan, recordings: Recordings) -> Reader[tuple[Follow, ...]]:
     """Reader of all edges."""
     edge = built(
         _follow,
@@ -23,14 +24,14 @@ def pipelines(plan: AdapterPlan) -> Reader[tuple[Follow, ...]]:
             "probability": share,
             "after": choice(*(after.value for after in After)),
             "delay": _delay,
-            "tokens": record(Sizes, {"prompt": length, "output": length}, required=("prompt", "output")),
+            "tokens": sizes(recordings),
         },
         required=("first", "then"),
     )
     return list_of(edge, least=1)
 
 
-def _follow(*, after: str = After.END.value, tokens: Sizes | None = None, **values: object) -> Follow:
+def _follow(*, after: str = After.END.value, tokens: AnySizes | None = None, **values: object) -> Follow:
     return Follow(after=After(after), sizes=tokens, **values)  # type: ignore[arg-type]
 
 

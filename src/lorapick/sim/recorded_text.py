@@ -1,6 +1,6 @@
-"""Recorded arrivals of scenario files: `trace:` plays requests again, `clients:` asks as measured clients did.
+"""Recordings of scenario files: `trace:` plays requests again, `clients:` asks as clients did, `tokens:` has lengths.
 
-In: nodes, and how files are opened. Out: a `Traced` stream, or flows. Not here: arrivals from laws (`traffic_text`).
+In: nodes, and how files are opened. Out: a `Traced` stream, flows, sizes. Not here: laws of arrivals (`traffic_text`).
 Files are read when a scenario is: clients whole, of a trace the first row, so that what is none is told with its line.
 """
 
@@ -10,14 +10,15 @@ from typing import Any
 
 import msgspec
 
-from lorapick.model.units import AdapterName, Seconds, Tokens
-from lorapick.sim.scenario_readers import built, made
+from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
+from lorapick.sim.scenario_readers import built, length, made
 from lorapick.sim.workload.clients import client_flows
-from lorapick.sim.workload.lengths import Sizes
+from lorapick.sim.workload.lengths import AnySizes, Sizes, SizeSplit, TableLength, pairs_of
 from lorapick.sim.workload.spec import Flow, Replay, ReplayKey, Traced
 from lorapick.sim.workload.stream import OpenLines
 from lorapick.wire.config.document import At, Refused
-from lorapick.wire.config.readers import Reader, choice, duration, integer, list_of, number, record, text
+from lorapick.wire.config.readers import Reader, choice, duration, integer, list_of, number, record, share, text
+from lorapick.wire.traces.cdf import cdf_points
 from lorapick.wire.traces.reading import trace_rows
 from lorapick.wire.traces.servegen import all_windows
 
@@ -44,6 +45,41 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("span must be [begin, end] in the recording's time, for example [48h, 72h]")
 
 
+def sizes(recordings: Recordings) -> Reader[AnySizes]:
+    """Reader of `tokens:`.
+
+    `{prompt, output}`: by laws. `{trace: FILE}`: the pairs of a trace's rows. `{cdf: FILE, prompt_share: 0.8}`: a table
+    of prompt and answer together, of which the prompt has that share.
+    """
+
+    def read(at: At) -> AnySizes:
+        if at.find("trace") is not None:
+            file = _PAIRS(at)
+            with _told(at.nearest("trace")):
+                return pairs_of(trace_rows(recordings.open_lines(file), name=file))
+        if at.find("cdf") is not None:
+            file, prompt_share = _TOTALS(at)
+            with _told(at.nearest("cdf")):
+                points = cdf_points(b"".join(recordings.open_lines(file)), name=file)
+                return SizeSplit(TableLength(points), prompt_share)
+        return _LAWS(at)
+
+    return read
+
+
+def _pairs(trace: str) -> str:
+    return trace
+
+
+def _totals(cdf: str, prompt_share: Ratio) -> tuple[str, Ratio]:
+    return cdf, prompt_share
+
+
+_PAIRS: Reader[str] = record(_pairs, {"trace": text}, required=("trace",))
+_TOTALS: Reader[tuple[str, Ratio]] = record(
+    _totals, {"cdf": text, "prompt_share": share}, required=("cdf", "prompt_share")
+)
+_LAWS: Reader[Sizes] = record(Sizes, {"prompt": length, "output": length}, required=("prompt", "output"))
 measured: Reader[Measured] = built(
     Measured, {"file": text, "span": list_of(duration(most=_YEAR))}, required=("file", "span")
 )
@@ -70,7 +106,7 @@ def traced(at: At, *, recordings: Recordings, name: str, values: dict[str, Any])
 
 
 def demanded(
-    at: At, adapters: Sequence[AdapterName], *, recordings: Recordings, rate: float | None, sizes: Sizes
+    at: At, adapters: Sequence[AdapterName], *, recordings: Recordings, rate: float | None, sizes: AnySizes
 ) -> tuple[Flow, ...]:
     """A flow for each adapter: the first is asked for as the busiest client asked, and so on.
 

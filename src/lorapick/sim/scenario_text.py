@@ -130,7 +130,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
         root,
         {
             "arrivals": lambda at: streams(at, adapters, when=when, recordings=recordings),
-            "pipelines": pipelines(adapters),
+            "pipelines": pipelines(adapters, recordings),
             "phases": list_of(phase(adapters, fleet, when=when)),
             "periods": list_of(period(when), unique="name"),
             "expect": lambda at: (expected(at, policies), expected_capacity(at, policies)),

@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from lorapick.model.units import AdapterName, Seconds
-from lorapick.sim.recorded_text import Recordings, demanded, traced
+from lorapick.sim.recorded_text import Recordings, demanded, sizes, traced
 from lorapick.sim.scenario import AdapterPlan
-from lorapick.sim.scenario_readers import built, clock, length, made, moment, one_of, popularity, rate, raw, tokens
+from lorapick.sim.scenario_readers import built, clock, made, moment, one_of, popularity, rate, raw, tokens
 from lorapick.sim.workload.clients import client_weights
-from lorapick.sim.workload.lengths import Sizes
 from lorapick.sim.workload.processes import (
     Burst,
     Diurnal,
@@ -36,7 +35,6 @@ from lorapick.wire.config.readers import (
     integer,
     list_of,
     number,
-    record,
     text,
     word,
 )
@@ -120,7 +118,7 @@ class _Entry:
         self._law: dict[str, Reader[Any]] = {
             "rate": rate,
             "process": lambda node: node,
-            "tokens": record(Sizes, {"prompt": length, "output": length}, required=("prompt", "output")),
+            "tokens": sizes(recordings),
             "shared_prefix": tokens,
             "sessions": _sessions,
             "tenant": text,
@@ -152,8 +150,8 @@ class _Entry:
     def _flow(self, at: At) -> Flow:
         values = self._values(at, self._law, required=("tokens",))
         process = _process(at, values.pop("process", None), per_second=values.pop("rate", None), when=self._when)
-        sizes, name = values.pop("tokens"), values.pop("name", MAIN)
-        return made(at, lambda: Flow(name=name, process=process, sizes=sizes, **values))
+        lengths, name = values.pop("tokens"), values.pop("name", MAIN)
+        return made(at, lambda: Flow(name=name, process=process, sizes=lengths, **values))
 
     def _clients(self, at: At) -> tuple[Flow, ...]:
         """Flows as measured; or with a process of its own one flow that has their shares."""

@@ -11,6 +11,7 @@ from lorapick.plan.scenario_files import load_scenario
 from lorapick.sim.build import arrivals_of
 from lorapick.sim.run import run
 from lorapick.sim.workload.changes import Reweigh
+from lorapick.sim.workload.lengths import SizePairs, SizeSplit, TableLength
 from lorapick.sim.workload.popularity import Weights, Zipf
 from lorapick.sim.workload.processes import Windows
 from lorapick.sim.workload.spec import ReplayKey
@@ -42,6 +43,7 @@ def scenario(tmp_path):
     """Writes a scenario beside its recordings."""
     (tmp_path / "mooncake.jsonl.gz").write_bytes(gzip.compress(MOONCAKE))
     (tmp_path / "clients.csv").write_bytes(SERVEGEN)
+    (tmp_path / "table.json").write_text("[[40, 0.5],\n [100, 1]]\n")
     (tmp_path / "noise.txt").write_bytes(b"no trace\n")
 
     def write(arrivals, phases="[]"):
@@ -153,3 +155,52 @@ def test_what_cannot_be_is_told_with_its_line(scenario, arrivals, message):
     said = refusal(scenario, arrivals)
     assert message in said
     assert "scenario.yaml:7" in said
+
+
+PLAIN = "{{rate: 10/s, tokens: {}}}"
+
+
+def test_lengths_of_a_traces_requests(scenario):
+    found = scenario(PLAIN.format("{trace: mooncake.jsonl.gz}"))
+    (flow,) = found.workload.flows
+    # The second request has no answer.
+    assert flow.sizes == SizePairs(((1024, 5), (1024, 7)))
+    assert {(each.prompt_tokens, each.output_tokens) for each in arrivals_of(found, 1)} == {(1024, 5), (1024, 7)}
+    assert pickle.loads(pickle.dumps(found)).workload == found.workload
+
+
+def test_lengths_by_a_table_of_both_together(scenario):
+    found = scenario(PLAIN.format("{cdf: table.json, prompt_share: 0.75}"))
+    (flow,) = found.workload.flows
+    assert flow.sizes == SizeSplit(TableLength(((40, 0.5), (100, 1.0))), 0.75)
+    drawn = list(arrivals_of(found, 1))
+    assert len(drawn) > 100
+    assert all(each.prompt_tokens + each.output_tokens <= 100 for each in drawn)
+    assert all(each.prompt_tokens >= 2 * each.output_tokens for each in drawn if each.output_tokens > 3)
+    comes_with_lorapick = scenario(PLAIN.format("{cdf: traces/fleetsim_azure_cdf.json, prompt_share: 0.8}"))
+    assert comes_with_lorapick.workload.flows[0].sizes.total.points[0][0] == 64
+
+
+def test_clients_and_pipelines_take_lengths_from_recordings_too(scenario):
+    tokens = "{trace: mooncake.jsonl.gz}"
+    found = scenario("{clients: {file: clients.csv, span: [0s, 20m]}, rate: 5/s, tokens: " + tokens + "}")
+    assert {flow.sizes for flow in found.workload.flows} == {SizePairs(((1024, 5), (1024, 7)))}
+    pipeline = "[]\npipelines: [{first: a, then: b, tokens: " + tokens + "}]"
+    followed = scenario("{rate: 5/s, tokens: {prompt: 1, output: 1}}", pipeline)
+    assert followed.workload.follows[0].sizes == SizePairs(((1024, 5), (1024, 7)))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ("{trace: absent.csv}", "tokens.trace: no file absent.csv"),
+        ("{trace: noise.txt}", "noise.txt:1: the first line"),
+        ("{trace: mooncake.jsonl.gz, prompt_share: 0.5}", "prompt_share"),
+        ("{cdf: table.json}", 'the key "prompt_share" is missing'),
+        ("{cdf: table.json, prompt_share: 2}", "prompt_share: must be"),
+        ("{cdf: noise.txt, prompt_share: 0.5}", "a list of [tokens, cumulative share] is needed"),
+        ("{prompt: 5}", 'the key "output" is missing'),
+    ],
+)
+def test_lengths_that_cannot_be_had(scenario, tokens, message):
+    assert message in refusal(scenario, PLAIN.format(tokens))
