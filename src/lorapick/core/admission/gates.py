@@ -18,12 +18,9 @@ from lorapick.model.reasons import Reason
 from lorapick.model.settings import Settings
 
 _BUDGET = CODE[Reason.LOAD_BUDGET]
-_PRESSURE = {
-    Pressure.NONE: 0,
-    Pressure.SOFT: CODE[Reason.PRESSURE_SOFT],
-    Pressure.HARD: CODE[Reason.PRESSURE_HARD],
-    Pressure.CRITICAL: CODE[Reason.PRESSURE_CRITICAL],
-}
+_PRESSURE = (0, CODE[Reason.PRESSURE_SOFT], CODE[Reason.PRESSURE_HARD], CODE[Reason.PRESSURE_CRITICAL])
+"""By `Pressure`."""
+assert len(_PRESSURE) == len(Pressure)
 
 
 class Gates:
@@ -51,7 +48,7 @@ class Gates:
 
     def recount(self) -> None:
         """Pods went, or settings changed: what holds for one pod may have changed for all."""
-        self._closed = self.on and self._residency.rows_loading >= self.most_loading
+        self._closed = self._too_many_load()
         for row in self._loads:
             self._write(row)
 
@@ -62,10 +59,14 @@ class Gates:
 
     def refresh(self, row: int) -> None:
         """Something changed on a pod."""
-        if self._closed is not (self.on and self._residency.rows_loading >= self.most_loading):
+        if self._closed is not self._too_many_load():
             self.recount()
         else:
             self._write(row)
+
+    def _too_many_load(self) -> bool:
+        rows = self._residency.rows_loading
+        return self.on and rows > 0 and rows >= self.most_loading
 
     def open(self, row: int) -> None:
         """Show the slot that is being cleared on a pod to the one whose turn it is; `refresh` hides it again."""
@@ -98,4 +99,6 @@ class Gates:
         harms = load.in_flight > 0 and not home.loading
         if not code and (home.loading >= self._at_once or (self._closed and harms)):
             code = _BUDGET
-        return code, inf if not self._slots else 0.0 if self._turns.taken(row) else self._left(row)
+        if not self._slots:
+            return code, inf
+        return code, 0.0 if self._turns.taken(row) else home.shadow.gpu_slots - len(home.in_use)

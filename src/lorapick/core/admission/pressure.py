@@ -22,8 +22,13 @@ class Pressure(IntEnum):
     """Nobody may come."""
 
 
+_NONE = Pressure.NONE
+
+
 def tier_of(pressure: Ratio, before: Pressure, *, bounds: PressureSettings) -> Pressure:
     """The tier now. A tier is left only `hysteresis` below where it begins, so that a pod at an edge does not flap."""
+    if before is _NONE and pressure < bounds.soft <= bounds.hard <= bounds.critical:
+        return _NONE  # most pods, most of the time
     edges = (0.0, bounds.soft, bounds.hard, bounds.critical)
     reached = max(tier for tier in Pressure if pressure >= edges[tier])
     if reached >= before:
