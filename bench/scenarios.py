@@ -19,6 +19,8 @@ from lorapick.cli.simulation_table import (
     bound,
     estimated,
     expected_rows,
+    said_of_all,
+    said_of_some,
     scrapes,
 )
 from lorapick.plan.capacity import UNROUTED, Capacity
@@ -150,7 +152,7 @@ def ratio(one: Capacity, other: Capacity) -> str:
 def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
     yield f"    lorapick simulate {scenario.name} --grid"
     yield ""
-    rows, said = [], []
+    rows, places, said = [], [], []
     for point in points(scenario.grid):
         try:
             there = load_scenario(scenario.name, overrides=point)
@@ -162,11 +164,16 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
         compared = compare(reports)
         cells = [cell(compared, policy, name) for name in FAMILY]
         rows.append([*point.values(), *cells, bound(reports, policy, name="service_order")])
-        said += [[*point.values(), *row] for row in expected_rows(there, compared)]
+        places.append([*point.values()])
+        said.append(list(expected_rows(there, compared)))
     yield from table([*scenario.grid, *(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]], rows)
-    if said:
-        yield from table([*scenario.grid, *EXPECTED], said)
-    else:
+    for line in said_of_all(said):
+        yield f"Beside the article: {line}."
+        yield ""
+    some = [[*place, *row] for place, found in zip(places, said_of_some(said), strict=True) for row in found]
+    if some:
+        yield from table([*scenario.grid, *EXPECTED], some)
+    if not any(said):
         yield f"{NO_FIGURE.capitalize()}."
         yield ""
 

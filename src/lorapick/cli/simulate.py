@@ -47,6 +47,7 @@ def simulate(
         list[str] | None, typer.Option("--set", help="Another value for a key of the file, e.g. fleet.slots=8.")
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Play every point of a family (`grid:` in the file).")] = False,
+    suite: Annotated[str | None, typer.Option(help="Play every point of a named grid (`suites:` in the file).")] = None,
     capacity: Annotated[
         bool, typer.Option("--capacity", help="Search the highest rate that keeps the scenario's latency limit.")
     ] = False,
@@ -65,7 +66,7 @@ def simulate(
     try:
         if capacity:
             _capacity(plan, as_json=as_json)
-        elif grid:
+        elif plan.family:
             _family(plan, as_json=as_json)
         else:
             _runs(plan, as_json=as_json, html=html)

@@ -42,7 +42,7 @@ class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     jobs: tuple[Job, ...]
     family: tuple[Point, ...] = ()
-    """With --grid: every point."""
+    """With --grid or --suite: every point."""
     limit: Seconds | None = None
     """With --capacity: the latency limit."""
     without_swaps: tuple[Job, ...] = ()
@@ -63,9 +63,8 @@ def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
     limit = scenario.latency_limit if flags["capacity"] else None
     if flags["capacity"] and limit is None:
         raise SimulationError(f"--capacity: {scenario.name} has no latency_limit; add one: --set latency_limit=1s")
-    if flags["grid"] and not scenario.grid:
-        raise SimulationError(f"--grid: {scenario.name} is no family; it has no grid")
-    family = [_point(flags, overrides, values=values) for values in points(scenario.grid)] if flags["grid"] else []
+    grid = _grid(scenario, flags)
+    family = [_point(flags, overrides, values=values) for values in points(grid)] if grid else []
     return SimulationPlan(
         scenario=scenario,
         jobs=_jobs(scenario, flags),
@@ -74,6 +73,19 @@ def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
         without_swaps=_without_swaps(scenario, flags, overrides) if flags["capacity"] else (),
         workers=flags["workers"],
     )
+
+
+def _grid(scenario: Scenario, flags: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The grid to be played; empty when none was asked for."""
+    if flags["grid"] and not scenario.grid:
+        raise SimulationError(f"--grid: {scenario.name} is no family; it has no grid")
+    suite = flags["suite"]
+    if suite is None:
+        return scenario.grid if flags["grid"] else {}
+    if suite not in scenario.suites:
+        known = f"they are {', '.join(scenario.suites)}" if scenario.suites else "it has none"
+        raise SimulationError(f"--suite: {scenario.name} has no suite {suite!r}; {known}")
+    return scenario.suites[suite]
 
 
 def _without_swaps(scenario: Scenario, flags: Mapping[str, Any], overrides: Mapping[str, str]) -> tuple[Job, ...]:
@@ -99,9 +111,12 @@ def _check(flags: Mapping[str, Any]) -> None:
     for name, most in (("seeds", MOST_SEEDS), ("workers", 256)):
         if flags[name] is not None and not 1 <= flags[name] <= most:
             raise SimulationError(f"--{name} is {flags[name]}; it must be between 1 and {most}")
-    if flags["grid"] and flags["capacity"]:
+    if flags["grid"] and flags["suite"] is not None:
+        raise SimulationError("--grid and --suite cannot go together; a suite is a grid of its own")
+    family = flags["grid"] or flags["suite"] is not None
+    if family and flags["capacity"]:
         raise SimulationError("--grid and --capacity cannot go together; take one after the other")
-    if flags["html"] is not None and (flags["grid"] or flags["capacity"]):
+    if flags["html"] is not None and (family or flags["capacity"]):
         raise SimulationError("--html shows runs; leave out --grid and --capacity")
 
 

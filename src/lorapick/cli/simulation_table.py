@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -181,22 +182,26 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[Played]
     """A row per point and policy."""
     hardware = PRESETS[scenario.fleet.hardware]
     console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}; {hardware.name}", highlight=False)
+    keys, fixed = _varied(results)
+    if fixed:
+        console.print(
+            f"with {', '.join(f'{key}={value}' for key, value in fixed.items())}", highlight=False, markup=False
+        )
     table = Table()
-    keys = [key.rpartition(".")[2] for key in results[0].point.values]
     played = [compared for _, _, compared in results if compared is not None]
     several = len({policy for compared in played for policy in compared.policies}) > 1
-    for key in (*keys, *(("policy",) if several else ())):
+    for key in (*map(_last, keys), *(("policy",) if several else ())):
         table.add_column(key, no_wrap=True)
     for label in (*(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]):
         table.add_column(label, justify="right")
     for point, reports, compared in results:
         if compared is None:
-            table.add_row(*point.values.values(), *([""] if several else []), "cannot be")
+            table.add_row(*_at(point, keys), *([""] if several else []), "cannot be")
             continue
         for policy in compared.policies:
             cells = [estimated(compared.of(name, policy), METRICS[name]) for name in FAMILY]
             named = [policy] if several else []
-            table.add_row(*point.values.values(), *named, *cells, bound(reports, policy, name="service_order"))
+            table.add_row(*_at(point, keys), *named, *cells, bound(reports, policy, name="service_order"))
     console.print(table)
     _print_family_expected(console, keys, results)
     for point, _, _ in results:
@@ -205,12 +210,56 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[Played]
             console.print(f"{values}: {point.why_not}", highlight=False)
 
 
+def _varied(results: Sequence[Played]) -> tuple[list[str], dict[str, str]]:
+    """Keys of a grid that take several values, and those with only one."""
+    first = results[0].point.values
+    keys = [key for key in first if any(point.values[key] != first[key] for point, _, _ in results)]
+    return keys, {key: value for key, value in first.items() if key not in keys}
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _at(point: Point, keys: Sequence[str]) -> list[str]:
+    # Values may look like markup: [64, 32, 16, 8].
+    return [escape(point.values[key]) for key in keys]
+
+
 def _print_family_expected(console: Console, keys: Sequence[str], results: Sequence[Played]) -> None:
+    played = [each for each in results if each.compared is not None]
+    found = [list(expected_rows(point.jobs[0].scenario, compared)) for point, _, compared in played if compared]
+    for line in said_of_all(found):
+        console.print(f"beside the article: {line}", highlight=False)
     table = Table(title="beside the article", title_justify="left")
-    for name in (*keys, *EXPECTED):
+    for name in (*map(_last, keys), *EXPECTED):
         table.add_column(name, justify="right" if name in ("article", "ours") else "left")
-    for point, _, compared in results:
-        if compared is not None:
-            for row in expected_rows(point.jobs[0].scenario, compared):
-                table.add_row(*point.values.values(), *row)
-    console.print(table if table.row_count else NO_FIGURE, highlight=False)
+    for each, rows in zip(played, said_of_some(found), strict=True):
+        for row in rows:
+            table.add_row(*_at(each.point, keys), *row)
+    if table.row_count:
+        console.print(table)
+    if not any(found):
+        console.print(NO_FIGURE, highlight=False)
+
+
+def said_of_all(found: Sequence[list[list[str]]]) -> list[str]:
+    """What the article says of every point alike, from the rows of each point; once, and without our figures."""
+    lines = []
+    for row in found[0] if len(found) > 1 else []:
+        if all(_words(row) in map(_words, rows) for rows in found):
+            label, policy, when, article, _, note = row
+            lines.append(f"{label}, {policy}, {when}: {article}" + (f" ({note})" if note else ""))
+    return lines
+
+
+def said_of_some(found: Sequence[list[list[str]]]) -> list[list[list[str]]]:
+    """The other rows of each point."""
+    if len(found) < 2:
+        return list(found)
+    return [[row for row in rows if not all(_words(row) in map(_words, other) for other in found)] for rows in found]
+
+
+def _words(row: list[str]) -> list[str]:
+    """All but our own figure."""
+    return row[:4] + row[5:]

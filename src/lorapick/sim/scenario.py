@@ -167,6 +167,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """P95 that defines capacity; None: the scenario does not ask for it."""
     grid: dict[str, tuple[str, ...]] = {}
     """Of a family: keys of the file, each with the values that it takes."""
+    suites: dict[str, dict[str, tuple[str, ...]]] = {}
+    """Further grids, by name."""
     open_lines: OpenLines | None = None
     """Opens the traces of the workload; a function of a module, so that it can be sent to another process."""
 

@@ -58,7 +58,8 @@ POINTS = 480
 _STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 _KEYS = (
     "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "pipelines", "phases", "run", "periods",
-    "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid", "without_swaps",
+    "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid", "suites",
+    "without_swaps",
 )  # fmt: skip
 
 
@@ -115,6 +116,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "scrape_intervals": lambda at: _intervals(at, policies),
             "latency_limit": duration(least=1e-3),
             "grid": _grid,
+            "suites": _suites,
             "without_swaps": _overrides,
         },
         required=("name", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
@@ -201,6 +203,7 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         scrape_intervals=intervals,
         latency_limit=values.get("latency_limit"),
         grid=values.get("grid", {}),
+        suites=values.get("suites", {}),
     )
 
 
@@ -218,6 +221,10 @@ def _all_names(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]
 def _grid(at: At) -> dict[str, tuple[str, ...]]:
     """Keys of this file, each with the values that it takes in the family."""
     return {name: list_of(raw, least=1, unique="")(entry.value) for name, entry in at.entries().items()}
+
+
+def _suites(at: At) -> dict[str, dict[str, tuple[str, ...]]]:
+    return {word(entry.key): _grid(entry.value) for entry in at.entries().values()}
 
 
 def _overrides(at: At) -> dict[str, str]:

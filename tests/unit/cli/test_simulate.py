@@ -107,6 +107,33 @@ def test_a_family_is_a_row_per_point():
     assert document[2]["comparison"] is None
 
 
+def test_a_suite_is_a_grid_with_a_name():
+    arguments = ("simulate", "s-lora", "--suite", "a10g-alpha-S2", "--until", "61s", "--workers", "1")
+    shown = lorapick(*arguments)
+    assert shown.exit_code == 0, shown.output
+    # What takes one value only is said once, above the table.
+    for words in ("adapters.count=200", "adapters.rank=[64, 32, 16, 8]", "arrivals.rate=2/s", "run={for: 300s}"):
+        assert words in shown.output
+    assert shown.output.count("{power: 0.3}") == 2
+    # The article says the same of every point, so it is said once.
+    assert shown.output.count("better memory utilization per node") == 1
+    assert len(json.loads(lorapick(*arguments, "--json").stdout)) == 8
+
+
+def test_a_family_shows_what_the_article_says_of_each_point():
+    said = "[{metric: loads, retention: lru, article: bad}, {metric: loads, retention: lfu, article: worse}]"
+    grid = "grid={fleet.retention: [lru, lfu, cost]}"
+    shown = lorapick("simulate", "code-4", *QUICK, "--set", f"expect={said}", "--set", grid, "--grid", "--workers", "1")
+    assert shown.exit_code == 0, shown.output
+    rows = [line for line in shown.output.splitlines() if "bad" in line or "worse" in line]
+    assert ["lru" in rows[0], "lfu" in rows[1], len(rows)] == [True, True, 2]
+    assert "fewest as served" in " ".join(shown.output.split())
+    document = json.loads(
+        lorapick("simulate", "code-4", *QUICK, "--set", grid, "--grid", "--json", "--workers", "1").stdout
+    )
+    assert all(each["bounds"][0]["service_order"] >= 0 for each in document)
+
+
 def test_capacity_is_a_rate_and_a_ratio():
     small = ("--set", "fleet.pods=1", "--set", "arrivals.rate=3/s", "--set", "run={for: 5s}")
     arguments = ("simulate", "code-4", *small, "--capacity", "-p", "round-robin", "-p", "weighted", "--workers", "1")
@@ -152,6 +179,9 @@ def test_where_the_article_says_nothing_that_is_said():
         (("code-4", "--grid"), "--grid: code-4 is no family"),
         (("war-story", "--capacity"), "--capacity: war-story has no latency_limit"),
         (("code-4", "--grid", "--capacity"), "--grid and --capacity cannot go together"),
+        (("s-lora", "--grid", "--suite", "a10g-cv-S1"), "--grid and --suite cannot go together"),
+        (("s-lora", "--suite", "a10g"), "--suite: s-lora has no suite 'a10g'; they are a10g-num-adapter-S1, "),
+        (("code-4", "--suite", "a10g"), "--suite: code-4 has no suite 'a10g'; it has none"),
         (("code-4", "--capacity", "--html", "x.html"), "--html shows runs"),
         (("code-4", *QUICK, "--html", "/nowhere/x.html"), "--html /nowhere/x.html: cannot be written"),
     ],

@@ -3,9 +3,11 @@
 import pytest
 
 from lorapick.plan.scenario_files import UnknownScenario, load_scenario, scenario_names
+from lorapick.plan.simulations import points
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.run import Options, run
 from lorapick.sim.scenario import Scenario, shortened
+from lorapick.sim.workload.slora import RANKS, slora, suites
 from lorapick.wire.config import ConfigError
 
 NAMES = scenario_names()
@@ -172,3 +174,20 @@ def test_a_batch_blip_under_each_retention_policy():
         scenario = shortened(load_scenario("batch-blip", overrides={"fleet.retention": name}), 20 * 60.0)
         loads[name] = run(scenario).whole.loads
     assert loads["cost"] < loads["lru"] < min(loads["window"], loads["lfu"]) / 3
+
+
+def test_the_suites_of_s_lora_are_the_papers():
+    """Each point of each, as the file has it, is the workload that the paper's parameters give."""
+    found = load_scenario("s-lora").suites
+    named = {
+        suite.name if suite.setting in suite.name else f"{suite.name}-{suite.setting}": suite for suite in suites()
+    }
+    assert list(found) == list(named)
+    for name, suite in named.items():
+        grid = {key: values for key, values in found[name].items() if key != "fleet.memory"}
+        for values, point in zip(points(grid), suite.points, strict=True):
+            scenario = load_scenario("s-lora", overrides={**values, "fleet.memory": "unified"})
+            (flow,), (papers,) = scenario.workload.flows, slora(point).flows
+            assert (flow.process, flow.popularity, flow.sizes) == (papers.process, papers.popularity, papers.sizes)
+            assert (len(flow.adapters), scenario.run.length) == (point.adapters, point.duration)
+            assert scenario.adapters.ranks == RANKS[suite.setting]
