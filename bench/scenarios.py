@@ -40,8 +40,10 @@ COLUMNS = ("p50_ms", "p95_ms", "swap_share", "swap_rate", "hit_ratio", "residenc
 FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "hit_ratio", "loads")
 FEW_SEEDS = {"war-story": 1, "healthy": 1, "s-lora": 1}
 """Scenarios that take long, or have no seeds to speak of."""
+PLAYED = {"war-story": ("weighted", "cost"), "healthy": ("weighted", "cost")}
+"""Policies of scenarios that last for hours."""
 CAPACITY_OF = ("saas-50", "convoy", "hotspot")
-CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted")
+CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted", "cost")
 MEASURED = 120.0
 """Seconds after the warm-up that a search for a capacity plays."""
 
@@ -78,10 +80,12 @@ def hardware(scenario: Scenario) -> str:
 
 
 def figures(scenario: Scenario, *, seeds: int, workers: int | None) -> Iterator[str]:
-    jobs = jobs_for(scenario, policies=scenario.policies, seeds=range(1, seeds + 1))
+    policies = PLAYED.get(scenario.name, scenario.policies)
+    jobs = jobs_for(scenario, policies=policies, seeds=range(1, seeds + 1))
     reports = play_all(jobs, workers=workers)
     compared = compare(reports)
-    yield f"    lorapick simulate {scenario.name} --compare --seeds {seeds}"
+    chosen = f" -p {' -p '.join(policies)}" if scenario.name in PLAYED else " --compare"
+    yield f"    lorapick simulate {scenario.name}{chosen} --seeds {seeds}"
     yield ""
     yield f"{scrapes(scenario, compared.policies).capitalize()}."
     yield ""
