@@ -72,7 +72,7 @@ def localised(command: str, stack: Stack) -> str:
 
 @pytest.mark.parametrize("command", EXAMPLES)
 async def test_example(command, stack, tmp_path):
-    shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shell = await asyncio.create_subprocess_shell(
         localised(command, stack), cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

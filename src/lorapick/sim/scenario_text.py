@@ -302,6 +302,13 @@ def _run(at: At) -> tuple[RunPlan, Seconds]:
 # -- the picker's configuration
 
 
+def _not_here(hint: str) -> Reader[Any]:
+    def read(at: At) -> Any:
+        at.refuse("changes nothing in a simulation", hint=hint, value="")
+
+    return read
+
+
 def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
     """Those sections of `lorapick.yaml` that decide something."""
     read: Callable[[At], Settings] = record(
@@ -309,10 +316,9 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
         {
             "picking": sections.picking(policies),
             "load_times": sections.load_times,
-            "retention": sections.retention,
+            "retention": _not_here("it is the pods that keep adapters: write fleet.retention"),
             "pressure": sections.pressure,
             "admission": sections.admission,
-            "slo": sections.slo,
             "budgets": sections.budgets,
             "scrape": sections.scrape,
         },
