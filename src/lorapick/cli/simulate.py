@@ -87,16 +87,17 @@ def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
     with progress_bar(f"{scenario.name}, {_counted(len(plan.jobs), 'run')}") as told:
         reports = play_all(plan.jobs, workers=plan.workers, progress=told)
     compared = compare(reports)
-    if html is not None:
-        _write(html, page(scenario, reports, compared=compared))
+    console = Console()
     if as_json:
         _print(_document(scenario, reports, compared))
-        return
-    console = Console()
-    print_comparison(console, scenario, compared, reports)
-    print_expected(console, scenario, compared)
+    else:
+        print_comparison(console, scenario, compared, reports)
+        print_expected(console, scenario, compared)
+    # Last, so that a full disk costs the page and not the figures.
     if html is not None:
-        console.print(f"page: {html}")
+        _write(html, page(scenario, reports, compared=compared))
+        if not as_json:
+            console.print(f"page: {html}", markup=False)
 
 
 def _family(plan: SimulationPlan, *, as_json: bool) -> None:

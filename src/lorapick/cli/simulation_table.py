@@ -99,7 +99,7 @@ def print_head(console: Console, scenario: Scenario, seeds: Sequence[int]) -> No
     hardware = PRESETS[scenario.fleet.hardware]
     mark = " (extrapolated)" if hardware.extrapolated else ""
     counted = f"{len(seeds)} seeds, 95 % intervals" if len(seeds) > 1 else f"seed {seeds[0]}"
-    console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}", highlight=False)
+    console.print(f"[bold]{escape(scenario.name)}[/bold]: {escape(scenario.title)}", highlight=False)
     fleet = f"{scenario.fleet.pods} pods x {scenario.fleet.limits.max_loras} slots"
     console.print(f"{fleet}, {hardware.name}{mark}; {counted}", highlight=False)
 
@@ -181,7 +181,7 @@ class Played(NamedTuple):
 def print_family(console: Console, scenario: Scenario, results: Sequence[Played]) -> None:
     """A row per point and policy."""
     hardware = PRESETS[scenario.fleet.hardware]
-    console.print(f"[bold]{scenario.name}[/bold]: {scenario.title}; {hardware.name}", highlight=False)
+    console.print(f"[bold]{escape(scenario.name)}[/bold]: {escape(scenario.title)}; {hardware.name}", highlight=False)
     keys, fixed = _varied(results)
     if fixed:
         console.print(

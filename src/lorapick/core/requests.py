@@ -207,9 +207,11 @@ def admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     if not len(state.queues):
         return effects
     tries = MOST_TRIES
-    for flow in state.queues.order(now):
+    for flow in state.queues.in_turn(now):
         for waiter in state.queues.waiting_in(flow):
-            flight = state.flights[waiter.request_id]
+            flight = state.flights.get(waiter.request_id)
+            if flight is None or flight.row >= 0:
+                continue  # it made room for one before it
             answer = decide(state, flight, now=now, cause=cause)
             if not answer:
                 tries -= 1
@@ -218,6 +220,7 @@ def admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
                 state.queues.served(waiter)
             effects += answer
         if not tries:
+            state.queues.go_on_after(flow)
             break
     give_turns(state, now=now, cause=cause)
     return effects
@@ -227,5 +230,7 @@ def release_due(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Decide for good about requests whose hold has run out."""
     effects: list[Effect] = []
     for request_id in (*state.holds.due(now), *state.queues.due(now)):
-        effects += decide(state, state.flights[request_id], now=now, cause=cause)
+        # One that was decided for may have made room, and sent another of these away.
+        if (flight := state.flights.get(request_id)) is not None and flight.row < 0:
+            effects += decide(state, flight, now=now, cause=cause)
     return [*effects, *admit(state, now=now, cause=cause)]

@@ -78,7 +78,7 @@ def wait(case: Case) -> list[Effect]:
     """No pod can take it now: let it wait for a place; refuse it when none will come, or it has waited for long."""
     state, flight, now = case.state, case.flight, case.now
     request, admission = flight.request, state.settings.admission
-    waits = request.id in state.queues
+    bound = state.queues.until(request.id)
     if not _worth_waiting(case):
         return [reject_nobody(case)]
     since = flight.waits_since if flight.waits_since is not None else now
@@ -87,7 +87,7 @@ def wait(case: Case) -> list[Effect]:
         until = min(until, request.deadline)
     if now >= until:
         return [reject_nobody(case)]
-    if waits:
+    if bound is not None and bound > now:
         return []
     if request.priority < 0:
         return [_shed(case)]

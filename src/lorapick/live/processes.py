@@ -30,6 +30,11 @@ LOG_LIMIT: Final[Bytes] = 8 * 1024 * 1024
 _LOOK_AT_LOG_EVERY: Final[Seconds] = 5.0
 _log = logging.getLogger(__name__)
 
+# gRPC's handlers around fork() run in the child before it becomes another program, and now and then crash it there
+# (a null pointer in an event engine's thread): Envoy then "ended while starting" without a word. Whatever we fork
+# becomes another program at once, so it needs none of them. Read when gRPC is first used.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
 _SETTLED_AFTER: Final[Seconds] = 10.0
 """Seconds of life after which a restart counts as a first one."""
 

@@ -5,6 +5,8 @@ In: a function of a module, tasks. Out: its results, in the order of the tasks. 
 
 import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -76,6 +78,14 @@ _shares: Any = None
 def _begin(shares: Any) -> None:
     global _shares
     _shares = shares
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """A parent that was killed cannot end its workers; they see that they have another one."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _do(work: Callable[[Task, Progress], Result], task: Task, *, number: int) -> Result:

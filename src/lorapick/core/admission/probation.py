@@ -15,8 +15,10 @@ from lorapick.model.units import AdapterName, Ratio, Seconds
 PROVEN_AFTER: Seconds = 600.0
 PROVEN_REQUESTS = 100
 """Both together: a name that has been asked for so often over so long is no experiment any more."""
+WANTED_FOR: Seconds = 60.0
+"""For so long after its last request a name's slots count as used."""
 MOST = 10_000
-"""Names watched at once; the oldest is forgotten, and begins anew."""
+"""Names watched at once; the one that nobody has asked for longest is forgotten, and begins anew."""
 
 _LOADING = int(Tier.LOADING)
 
@@ -30,36 +32,44 @@ class Probation:
         self._columns, self._registry = columns, registry
         self.share = share
         """Of all slots, for all names on probation together; at least one slot."""
-        self._seen: dict[AdapterName, tuple[Seconds, int]] = {}
-        """When a name was first asked for, and how often since."""
+        self._seen: dict[AdapterName, tuple[Seconds, int, Seconds]] = {}
+        """When a name was first asked for, how often since, and when last; who was asked for last is last."""
 
     def arrived(self, name: AdapterName, *, now: Seconds) -> None:
         """One request for it."""
         if not self._registry.any_declared or self._registry.declared(name):
             self._seen.pop(name, None)
             return
-        if name not in self._seen and len(self._seen) >= MOST:
+        since, count, _ = self._seen.pop(name, (now, 0, now))
+        if len(self._seen) >= MOST:
             del self._seen[next(iter(self._seen))]
-        since, count = self._seen.get(name, (now, 0))
-        self._seen[name] = (since, count + 1)
+        self._seen[name] = (since, count + 1, now)
 
     def holds(self, name: AdapterName, *, now: Seconds) -> bool:
         """Whether a name is on probation."""
         found = self._seen.get(name)
         if found is None or self._registry.declared(name):
             return False
-        since, count = found
+        since, count, _ = found
         return now - since < PROVEN_AFTER or count < PROVEN_REQUESTS
 
     def names(self, now: Seconds) -> list[AdapterName]:
-        """All names on probation, in the order in which they came."""
-        return [name for name in self._seen if self.holds(name, now=now)]
+        """All names on probation, in the order in which they came; at one time, by name."""
+        names = [name for name in self._seen if self.holds(name, now=now)]
+        return sorted(names, key=lambda name: (self._seen[name][0], name))
 
     def full(self, slots: int, *, now: Seconds) -> bool:
-        """Whether those on probation use all the slots that they may."""
-        used, rows = 0, self._columns.rows
-        for name in self.names(now):
+        """Whether those on probation use all the slots that they may.
+
+        One that nobody has asked for in the last minute uses none: another may have its slot.
+        """
+        most, used = max(1, int(self.share * slots)), 0
+        for name in reversed(self._seen):
+            if now - self._seen[name][2] > WANTED_FOR:
+                break
             codes = self._columns.adapters.get(name)
-            if codes is not None:
-                used += sum((code & TIER_BITS) >= _LOADING for code in codes[:rows])
-        return used >= max(1, int(self.share * slots))
+            if codes is not None and self.holds(name, now=now):
+                used += sum((code & TIER_BITS) >= _LOADING for code in codes[: self._columns.rows])
+                if used >= most:
+                    return True
+        return False

@@ -36,7 +36,7 @@ class Waiter(NamedTuple):
 class Queues:
     """All of them."""
 
-    __slots__ = ("_attained", "_due", "_flows", "_turn", "_turns", "_waiters", "fairness", "patience")
+    __slots__ = ("_attained", "_due", "_ended_at", "_flows", "_turn", "_turns", "_waiters", "fairness", "patience")
 
     def __init__(self, *, fairness: Fairness = Fairness.ROUND_ROBIN, patience: Seconds) -> None:
         self.fairness = fairness
@@ -48,6 +48,7 @@ class Queues:
         self._turn: dict[FlowKey, int] = {}
         """When each flow had its last turn; lower goes first."""
         self._turns = 0
+        self._ended_at: FlowKey | None = None
         self._attained: dict[str, float] = {}
         """Tokens by fairness id, of those that wait; forgotten with their last request."""
         self._due: list[tuple[Seconds, RequestId]] = []
@@ -71,6 +72,11 @@ class Queues:
         # Whoever comes back has no claim from the time in which it did not wait.
         self._attained.setdefault(waiter.flow[1], min(self._attained.values(), default=0.0))
         heappush(self._due, (waiter.until, waiter.request_id))
+
+    def until(self, request_id: RequestId) -> Seconds | None:
+        """When somebody must decide for good about a request; None: it does not wait."""
+        waiter = self._waiters.get(request_id)
+        return waiter.until if waiter is not None else None
 
     def remove(self, request_id: RequestId) -> Waiter | None:
         """Let go of a request; None: it did not wait."""
@@ -116,6 +122,19 @@ class Queues:
         """Whether somebody waits for an adapter."""
         return any(flow[2] == name for flow in self._flows)
 
+    def in_turn(self, now: Seconds) -> list[FlowKey]:
+        """All flows as `order` has them, beginning behind the one at which the last round of tries ended."""
+        order = self.order(now)
+        if self._ended_at is not None:
+            place = order.index(self._ended_at) + 1 if self._ended_at in self._flows else 0
+            order = order[place:] + order[:place]
+            self._ended_at = None
+        return order
+
+    def go_on_after(self, flow: FlowKey) -> None:
+        """A round of tries ended here: those behind come first in the next, so that nobody stays behind for ever."""
+        self._ended_at = flow
+
     def impatient(self, now: Seconds) -> list[Waiter]:
         """First of each flow, where it has waited for longer than patience allows: by band, then the oldest first."""
         heads = [next(iter(waiters.values())) for waiters in self._flows.values()]
@@ -132,11 +151,12 @@ class Queues:
 
     def due(self, now: Seconds) -> Iterator[RequestId]:
         """Requests whose time is up, by their bounds; each is named until it has left."""
-        left = []
+        # Who left and came back with the same bound stands in the heap twice.
+        left: dict[tuple[Seconds, RequestId], None] = {}
         while self._due and self._due[0][0] <= now:
             until, request_id = heappop(self._due)
             if self._is(request_id, until):
-                left.append((until, request_id))
+                left[until, request_id] = None
         for entry in left:
             heappush(self._due, entry)
         return iter([request_id for _, request_id in left])

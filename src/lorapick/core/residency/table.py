@@ -25,6 +25,8 @@ from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 # Looking a member up in its enum costs more than the rest of a write.
+_SOON: Seconds = 0.01
+"""A load that waits for a slot is looked at again after this at the earliest."""
 _LOADING, _IDLE, _SERVING = Tier.LOADING, Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
@@ -264,7 +266,7 @@ class Residency(Beliefs):
         """A load begins, or waits for a slot: say when to look whether it is over."""
         configured = self.load_time(cell.came_from)
         if name in home.shadow.deferred:
-            self._loads.expect(cell, now + configured)
+            self._loads.expect(cell, now + max(configured, _SOON))
             return
         cell.begun = now if cell.in_flight <= 1 else None
         self._loads.expect(cell, self._clocks[home.row].expect(cell.came_from, configured, now=now))

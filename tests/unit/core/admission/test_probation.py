@@ -38,6 +38,14 @@ def test_strangers_take_turns_in_their_share_and_the_declared_have_the_rest():
     assert probation(book).names(book.now) == ["s1", "s2"]
 
 
+def test_one_that_nobody_asks_for_any_more_gives_its_slot_to_another():
+    book = fleet()
+    serve(book, "s1")
+    book.wait(3600.0)
+    book.report("a")
+    assert book.arrive("s2") == ["r1 -> a (disk)"]
+
+
 def test_their_share_is_of_all_slots_and_at_least_one():
     book = fleet(share=0.2)
     for name in ("s1", "s2"):

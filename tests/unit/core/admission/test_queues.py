@@ -207,3 +207,25 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_who_comes_back_with_the_same_bound_is_named_once():
+    queues = Queues(patience=1.0)
+    waiter = Waiter(request_id="r", flow=(0, "", "a"), since=0.0, until=5.0, tokens=1)
+    queues.add(waiter)
+    queues.remove("r")
+    queues.add(waiter)
+    assert list(queues.due(5.0)) == ["r"]
+
+
+def test_those_behind_a_round_of_tries_come_first_in_the_next():
+    queues = Queues(patience=1.0)
+    for number in range(5):
+        queues.add(Waiter(request_id=f"r{number}", flow=(0, "", f"a{number}"), since=0.0, until=9.0, tokens=1))
+    first = queues.in_turn(0.5)
+    queues.go_on_after(first[1])
+    assert queues.in_turn(0.5) == [*first[2:], *first[:2]]
+    assert queues.in_turn(0.5) == first
+    queues.go_on_after(first[1])
+    queues.remove("r1")
+    assert queues.in_turn(0.5) == [each for each in first if each != first[1]]
