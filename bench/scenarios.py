@@ -6,6 +6,7 @@ Sections of scenarios that were not played stay as they are; so do the words abo
 """
 
 import argparse
+import datetime
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,6 +59,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def section(name: str, *, seeds: int, workers: int | None) -> str:
     """One scenario."""
     scenario = load_scenario(name)
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     seeds = min(seeds, FEW_SEEDS.get(name, seeds))
     return "\n".join(
         [
@@ -67,7 +69,7 @@ def section(name: str, *, seeds: int, workers: int | None) -> str:
             "",
             *(f"- {line}" for line in scenario.assumes),
             "",
-            f"Hardware: {hardware(scenario)}.",
+            f"Hardware: {hardware(scenario)}. Played {today}.",
             "",
             *(family(scenario, workers) if scenario.grid else figures(scenario, seeds=seeds, workers=workers)),
         ]
