@@ -144,8 +144,6 @@ class FleetState:
         self.probation = Probation(
             self.columns, self.residency.registry, share=settings.admission.probation_slots_share
         )
-        self.alerts: dict[str, None] = {}
-        """Alerts that are raised."""
         self.prices = Prices(loads=Loads(settings.load_times))
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
