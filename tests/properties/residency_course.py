@@ -19,12 +19,14 @@ from msgspec.structs import replace
 
 from lorapick.core.columns import SOURCE_SHIFT, SOURCES, TIER_BITS
 from lorapick.core.fleet import Fleet
+from lorapick.core.retention.policies import EVICTIONS
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.settings import AdmissionSettings, BudgetSettings, Settings
+from lorapick.model.retention import RetentionFacts
+from lorapick.model.settings import AdmissionSettings, BudgetSettings, RetentionSettings, Settings
 from lorapick.model.tiers import Source, Tier
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.values import (
@@ -54,6 +56,8 @@ class Course:
     adapters: int = 24
     zipf: float = 0.7
     mode: SwapMode = SwapMode.INLINE
+    eviction: str | None = None
+    """Pods evict by a policy of `core.retention.policies`, and the picker is told; None: by their own LRU."""
     reports: bool = False
     """Pods say what they hold (`vllm:lora_adapter_loaded`)."""
     activity: bool = True
@@ -201,10 +205,14 @@ class Run:
         course = self.course
         limits = PodLimits(max_loras=course.slots, max_cpu_loras=course.cpu_slots, max_num_seqs=16, max_queue=32)
         config = PodConfig(limits=limits, mode=course.mode)
-        self.engines[name] = PodEngine(config, [AdapterSpec(name=each) for each in self.names], now=0.0)
+        eviction = course.eviction or "lru"
+        policy = EVICTIONS[eviction]
+        retention = (lambda: policy(RetentionSettings(), lambda _: RetentionFacts())) if course.eviction else None
+        specs = [AdapterSpec(name=each) for each in self.names]
+        self.engines[name] = PodEngine(config, specs, now=0.0, retention=retention)
         self.waiting[name], self.commanded[name] = Counter(), set()
         self.new_process(name)
-        self.tell(events.PodAppeared, pod=Pod(name=name, address=address, limits=limits))
+        self.tell(events.PodAppeared, pod=Pod(name=name, address=address, limits=limits, eviction=eviction))
         self.scrape(name, sure=True)
 
     def new_process(self, name: str) -> None:

@@ -130,7 +130,8 @@ class FleetState:
         self.columns = PodColumns()
         self.loads: dict[int, PodLoad] = {}
         """Per row."""
-        self.residency = Residency(self.columns, settings.load_times)
+        self.residency = Residency(self.columns, settings.load_times, clock=lambda: self.now)
+        self.residency.retention = settings.retention
         self.prefixes = PrefixIndex(blocks_per_pod=settings.picking.prefix_blocks_per_pod)
         self.flights: dict[RequestId, Flight] = {}
         self.holds = Holds()

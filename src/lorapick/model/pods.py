@@ -50,6 +50,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     base_model: str = "base"
     """Name under which clients ask for the base model on this pod."""
     limits: PodLimits = PodLimits()
+    eviction: str = "lru"
+    """How its engine evicts adapters: a name of `core.retention.policies.EVICTIONS`; SGLang may be told `fifo`."""
     kv_events: str | None = None
     """ZMQ endpoint on which this pod publishes its KV events (`tcp://10.0.0.7:5557`); None: it publishes none."""
     dcgm_url: str | None = None

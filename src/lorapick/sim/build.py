@@ -21,7 +21,7 @@ from lorapick.sim.arrivals import Arrival
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.kernel import Priority
 from lorapick.sim.observer import Observer
-from lorapick.sim.scenario import FleetChange, Pin, Restart, Scenario, Unpin
+from lorapick.sim.scenario import PODS_OWN, FleetChange, Pin, Restart, Scenario, Unpin
 from lorapick.sim.workload.follow import Followers
 from lorapick.sim.workload.stream import arrivals
 from lorapick.sim.world import Setup, World
@@ -44,10 +44,11 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
         ValueError: there is no such policy.
     """
     config = pod_config(scenario)
+    eviction = scenario.fleet.retention or PODS_OWN
     setup = Setup(
         settings=settings_of(scenario, policy),
         pods=[
-            (Pod(name=name, address=f"sim:{number}", limits=scenario.fleet.limits), config)
+            (Pod(name=name, address=f"sim:{number}", limits=scenario.fleet.limits, eviction=eviction), config)
             for number, name in enumerate(scenario.fleet.names(), start=1)
         ],
         adapters=specs_of(scenario),

@@ -14,7 +14,7 @@ from math import exp
 from lorapick.core.admission.demand import Demand
 from lorapick.core.admission.estimates import Loads, Service
 from lorapick.core.residency.cells import PodResidency
-from lorapick.model.units import AdapterName, Seconds
+from lorapick.model.units import Seconds
 
 JOINED = 0.2
 """Harm of a load that joins another, as a share of a load's: the pod stands still anyway."""
@@ -38,14 +38,9 @@ class Prices:
         harm = load * seconds * (JOINED if home.loading else 1.0)
         if home.shadow.free > 0:
             return harm
-        victim = _victim(home)
+        victim = home.shadow.next_out(home.busy)
         if victim is None:
             return harm
         residence = self.demand.residence(self.slots, now=now)
         again = 1.0 - exp(-self.demand.rate(victim, now=now) * residence)
         return harm + again * (seconds + load * seconds)
-
-
-def _victim(home: PodResidency) -> AdapterName | None:
-    """Whom the engine would throw out for a newcomer; None: everybody is in use."""
-    return next((name for name in home.shadow.gpu if not home.busy(name)), None)

@@ -4,14 +4,14 @@ In: nothing. Out: what is believed, for decisions, people and invariants. Not he
 `core.residency.table`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
 from lorapick.core.residency.cells import PodResidency
 from lorapick.core.residency.loading import LoadClock, LoadsUnderWay
 from lorapick.core.residency.registry import Registry
 from lorapick.model.picks import Belief
-from lorapick.model.settings import LoadTimes
+from lorapick.model.settings import LoadTimes, RetentionSettings
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -23,8 +23,11 @@ _DISK, _IDLE, _SERVING = int(Tier.DISK), Tier.GPU_IDLE, Tier.GPU_SERVING
 class Beliefs:
     """The table of all pods, to be read."""
 
-    def __init__(self, columns: PodColumns, load_times: LoadTimes) -> None:
+    def __init__(self, columns: PodColumns, load_times: LoadTimes, *, clock: Callable[[], Seconds]) -> None:
         self.load_times = load_times
+        self.retention = RetentionSettings()
+        """Figures of the policies that engines evict by, where that is not LRU."""
+        self._clock = clock
         self.registry = Registry()
         self._columns = columns
         self._pods: dict[int, PodResidency] = {}

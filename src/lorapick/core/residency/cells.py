@@ -103,14 +103,14 @@ class PodResidency:
         "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "process_start", "row", "shadow",
     )  # fmt: skip
 
-    def __init__(self, row: int, pod: Pod, *, now: Seconds) -> None:
+    def __init__(self, row: int, pod: Pod, *, now: Seconds, shadow: Shadow | None = None) -> None:
         self.row = row
         self.began = now
         """When its process began, as far as we know: since then every adapter nobody spoke of is on disk."""
         self.name: PodName = pod.name
         self.cells: dict[AdapterName, Cell] = {}
         self.caches = CACHES[pod.engine]
-        self.shadow = Shadow(gpu_slots=1, cpu_slots=1)
+        self.shadow = shadow or Shadow(gpu_slots=1, cpu_slots=1)
         self.resize(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
         self.looked = float("-inf")

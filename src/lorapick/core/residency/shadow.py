@@ -10,7 +10,7 @@ the shadow must be able to disagree with it.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from lorapick.model.tiers import Tier
@@ -36,6 +36,9 @@ class Shadow:
         self.gpu_slots = gpu_slots
         self.cpu_slots = max(cpu_slots, gpu_slots)
 
+    def asked(self, name: AdapterName) -> None:
+        """A request for `name` was sent here; an LRU looks at uses alone."""
+
     def touch(self, name: AdapterName) -> bool:
         """Make `name` the newest on both levels if it is on the GPU; whether it is."""
         if name not in self.gpu:
@@ -55,7 +58,7 @@ class Shadow:
         if self.touch(name):
             return []
         surplus = max(0, len(self.gpu) + 1 - self.gpu_slots)
-        victims = [*islice((held for held in self.gpu if not busy(held)), surplus)]
+        victims = self.victims((held for held in self.gpu if not busy(held)), surplus, leaves_for=Tier.CPU)
         if len(victims) < surplus:
             if not must_fit:
                 self.deferred[name] = None
@@ -64,19 +67,39 @@ class Shadow:
         self.deferred.pop(name, None)
         for victim in victims:
             del self.gpu[victim]
-        self.gpu[name] = None
-        self.cpu[name] = None
-        self.cpu.move_to_end(name)
+        self.enter(name)
         tiers = dict.fromkeys(victims, Tier.CPU)
         tiers.update(self._trim_host())
         return [*tiers.items()]
 
+    def next_out(self, busy: Callable[[AdapterName], bool]) -> AdapterName | None:
+        """Who would make room for a newcomer; None: everybody is busy."""
+        return next((name for name in self.gpu if not busy(name)), None)
+
+    def victims(self, candidates: Iterator[AdapterName], count: int, *, leaves_for: Tier) -> list[AdapterName]:
+        """Who of `candidates`, which come in the order of their last use, makes room; fewer when there are no more."""
+        del leaves_for
+        return [*islice(candidates, count)]
+
+    def enter(self, name: AdapterName) -> None:
+        """It comes into a slot."""
+        self.gpu[name] = None
+        self.cpu[name] = None
+        self.cpu.move_to_end(name)
+
+    def forget(self, name: AdapterName) -> None:
+        """It left both levels."""
+        self.cpu.pop(name, None)
+
     def _trim_host(self) -> dict[AdapterName, Tier]:
         """Drop the oldest of host memory until it fits; never those on the GPU, nor pinned ones."""
         surplus = max(0, len(self.cpu) - self.cpu_slots)
-        gone = [*islice((held for held in self.cpu if held not in self.gpu and held not in self.pinned), surplus)]
+        if not surplus:
+            return {}
+        alone = (held for held in self.cpu if held not in self.gpu and held not in self.pinned)
+        gone = self.victims(alone, surplus, leaves_for=Tier.DISK)
         for name in gone:
-            del self.cpu[name]
+            self.forget(name)
         return dict.fromkeys(gone, Tier.DISK)
 
     def order(self, used: Sequence[AdapterName]) -> None:
@@ -102,11 +125,12 @@ class Shadow:
         self.gpu = OrderedDict.fromkeys(name for name in order if name in fits)
         self.cpu = OrderedDict.fromkeys(order)
         self._trim_host()
-        now = {name: self._level(name) for name in order}
+        now = {name: self.level(name) for name in order}
         before = {name: Tier.GPU_IDLE if name in old_gpu else Tier.CPU for name in old_cpu}
         return {name: tier for name, tier in now.items() if before.get(name, Tier.DISK) is not tier}
 
-    def _level(self, name: AdapterName) -> Tier:
+    def level(self, name: AdapterName) -> Tier:
+        """Where it is."""
         return Tier.GPU_IDLE if name in self.gpu else Tier.CPU if name in self.cpu else Tier.DISK
 
     def settle(self, busy: Callable[[AdapterName], bool]) -> list[tuple[AdapterName, Tier]]:
@@ -124,7 +148,7 @@ class Shadow:
         self.gpu.pop(name, None)
         self.deferred.pop(name, None)
         if tier is not Tier.CPU:
-            self.cpu.pop(name, None)
+            self.forget(name)
 
     def replace(self, gpu: list[AdapterName], cpu: list[AdapterName]) -> None:
         """Take over what the engine reports; known order is kept, newcomers count as newest."""

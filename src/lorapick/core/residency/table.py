@@ -12,13 +12,14 @@ A load the engine does by itself lasts until an answer shows that it ran, or the
 Not here: who should be where (`core.placement`), which names pods accept (`core.residency.registry`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lorapick.core.columns import PodColumns
 from lorapick.core.residency.beliefs import Beliefs
 from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
 from lorapick.core.residency.loading import LoadClock
 from lorapick.core.residency.reports import Listed
+from lorapick.core.residency.retained import shadow_of
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
 from lorapick.model.settings import LoadTimes
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -33,8 +34,8 @@ _LOADING, _IDLE, _SERVING = Tier.LOADING, Tier.GPU_IDLE, Tier.GPU_SERVING
 class Residency(Beliefs):
     """The table of all pods; the only writer of residency codes and free slots."""
 
-    def __init__(self, columns: PodColumns, load_times: LoadTimes) -> None:
-        super().__init__(columns, load_times)
+    def __init__(self, columns: PodColumns, load_times: LoadTimes, *, clock: Callable[[], Seconds]) -> None:
+        super().__init__(columns, load_times, clock=clock)
         self._active: dict[int, dict[AdapterName, None]] = {}
         """Adapters whose cells are active, by row."""
         self._to_sweep = False
@@ -44,7 +45,8 @@ class Residency(Beliefs):
 
     def appear(self, row: int, pod: Pod, *, now: Seconds) -> None:
         """A pod with empty slots: a fresh pod is empty, not full."""
-        home = self._pods[row] = PodResidency(row, pod, now=now)
+        shadow = shadow_of(pod, settings=self.retention, load_times=lambda: self.load_times, clock=self._clock)
+        home = self._pods[row] = PodResidency(row, pod, now=now, shadow=shadow)
         self._clocks[row] = LoadClock()
         self.registry.appear(row)
         self._columns.free_slots[row] = home.shadow.free
@@ -112,6 +114,7 @@ class Residency(Beliefs):
         if before is _IDLE and (cell.in_flight or cell.active):
             before = _SERVING
         cell.in_flight += 1
+        home.shadow.asked(name)
         if not home.shadow.touch(name):
             self._use(home, name, now=now)
         if cell.tier < _LOADING:

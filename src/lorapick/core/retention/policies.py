@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from lorapick.core.retention.cost_aware import CostAware
+from lorapick.core.retention.fifo import Fifo
 from lorapick.core.retention.lfu import Lfu
 from lorapick.core.retention.lru import Lru
 from lorapick.core.retention.time_weighted import TimeWeighted
@@ -15,6 +16,8 @@ RETENTIONS: dict[str, Callable[[RetentionSettings, FactsOf], Retention]] = {
     "window": TimeWeighted,
     "cost": CostAware,
 }
+EVICTIONS = {**RETENTIONS, "fifo": Fifo}
+"""By what engines may evict; nobody would choose the last one (`Pod.eviction`)."""
 
 
 def make_retention(settings: RetentionSettings, facts: FactsOf) -> Retention:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from lorapick.core.retention.policies import EVICTIONS
 from lorapick.model.pods import Engine, Pod, PodLimits, Role
 from lorapick.model.settings import DiscoverySettings
 from lorapick.wire.config.document import At, Refused, Report
@@ -142,6 +143,7 @@ def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
             "labels": labels,
             "engine": choice(*_ENGINES),
             "base_model": text,
+            "eviction": choice(*EVICTIONS),
             "dcgm_url": http_url,
             "kv_events": zmq_endpoint,
             **LIMITS,

@@ -73,7 +73,7 @@ def test_a_file_of_another_shape_has_none(shape: object) -> None:
 
 READ_AS = {
     "adapters.list[].pin.replicas": None,  # read to say that it is not done
-    "retention": r"settings\.retention\b",  # the policies are there; nobody asks them yet
+    "retention.policy": r"\bretention\.policy\b(?!`)(?!:)",
     "adapters.list[].pin.reserve": r"pin\.reserve\b",
     "adapters.list[].size": r"adapter\.size\b",
     "adapters.list[].targets": r"adapter\.targets\b",
