@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Dispatch, Hold, Reject
+from lorapick.model.effects import Dispatch, Hold, Reject, Unload
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
@@ -73,6 +73,12 @@ class FleetMachine(RuleBasedStateMachine):
                     self.open[effect.request_id] = effect.target.pod
                 case Reject():
                     del self.held[effect.request_id]
+                case Unload():
+                    state = self.book.fleet.state
+                    home = state.residency.home(state.columns.row_of[effect.pod])
+                    cell = home.cells[effect.adapter]
+                    assert not cell.in_use and not cell.pinned, f"{effect.adapter} is needed on {effect.pod}"
+                    assert not state.queues.wanted(effect.adapter), f"somebody waits for {effect.adapter}"
 
     # -- pods
 
@@ -170,7 +176,7 @@ class FleetMachine(RuleBasedStateMachine):
 
     # -- loads and intent
 
-    @rule(pod=given.pod_names, adapter=given.adapter_names, tier=given.tiers, kind=st.integers(0, 4))
+    @rule(pod=given.pod_names, adapter=given.adapter_names, tier=given.tiers, kind=st.integers(0, 5))
     def load(self, pod, adapter, tier, kind):
         by = events.By.CONTROLLER
         match kind:
@@ -182,6 +188,8 @@ class FleetMachine(RuleBasedStateMachine):
                 self.do(events.LoadFailed, pod=pod, adapter=adapter, by=by, why="no room")
             case 3:
                 self.do(events.Evicted, pod=pod, adapter=adapter, tier=tier)
+            case 4:
+                self.do(events.UnloadFailed, pod=pod, adapter=adapter, why="HTTP 500")
             case _:
                 self.do(events.Unloaded, pod=pod, adapter=adapter)
 

@@ -47,6 +47,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.LoadFailed: operator.on_load_failed,
     events.Evicted: operator.on_evicted,
     events.Unloaded: operator.on_unloaded,
+    events.UnloadFailed: operator.on_unload_failed,
     events.PinSet: operator.on_pin_set,
     events.PinCleared: operator.on_pin_cleared,
     events.AdapterDeclared: operator.on_adapter_declared,

@@ -24,6 +24,7 @@ def check(state: FleetState) -> None:
     state.queues.check()
     state.prefixes.check()
     check_residency(state.residency)
+    state.unloads.check(state.loads)
 
 
 def outcomes_add_up(state: FleetState) -> None:

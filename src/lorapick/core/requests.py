@@ -143,6 +143,8 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
     name = flight.adapter_name
     if name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed):
         state.quarantine.failed(row, name, now=now)
+    if name is not None and len(state.unloads):
+        state.unloads.touched(row, name, now=now)
     state.loads[row].ended(now)
     state.refresh(row)
 

@@ -13,6 +13,7 @@ from lorapick.core.admission.probation import Probation
 from lorapick.core.admission.quarantine import Quarantine
 from lorapick.core.admission.queues import Queues
 from lorapick.core.admission.turns import Turns
+from lorapick.core.admission.unloading import Unloading
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.near_names import NearNames
@@ -95,6 +96,8 @@ class Tally:
         "outcomes",
         "picks_by_tier",
         "scoring_errors",
+        "unload_failures",
+        "unloads",
     )
 
     def __init__(self) -> None:
@@ -106,6 +109,10 @@ class Tally:
         """Dispatches that followed a load under way."""
         self.loads = 0
         """Loads begun, whoever caused them."""
+        self.unloads = 0
+        """Unloads asked for because a pod's memory was short."""
+        self.unload_failures = 0
+        """Of those, the ones that a pod refused or did not answer."""
         self.fallbacks = 0
         """Requests that another pod served than picked."""
         self.scoring_errors = 0
@@ -140,6 +147,8 @@ class FleetState:
         self.turns = Turns()
         self.gates = Gates(self.columns, self.residency, loads=self.loads, turns=self.turns, settings=settings)
         self.gates.configure(settings, on=self.policy.coalesces)
+        self.unloads = Unloading(settings.retention)
+        """Who leaves pods whose memory is short."""
         self.quarantine = Quarantine()
         self.probation = Probation(
             self.columns, self.residency.registry, share=settings.admission.probation_slots_share

@@ -94,6 +94,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class PressureSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Pressure tiers [R3.8]."""
 
+    enabled: bool = True
+    """Whether a pod's pressure changes anything."""
     soft: Ratio = 0.85
     hard: Ratio = 0.90
     critical: Ratio = 0.95

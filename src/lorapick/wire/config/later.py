@@ -24,7 +24,6 @@ LATER: dict[str, str] = {
     "groups": "no adapter is loaded because another was called",
     "schedules": "nothing is loaded at set times",
     "triggers": "no event loads anything; POST /v1/events is answered with 501",
-    "retention": "nobody but the engine, by its own LRU, says who stays",
     "slo": "no decision looks at it",
     "budgets.loads_per_pod_per_minute": "loads are limited to budgets.loads_at_once, not per minute",
 }

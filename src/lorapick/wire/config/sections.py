@@ -93,7 +93,7 @@ def _check_pressure(at: At, pressure: PressureSettings) -> None:
 
 pressure: Reader[PressureSettings] = record(
     PressureSettings,
-    {"soft": share, "hard": share, "critical": share, "hysteresis": share},
+    {"enabled": boolean, "soft": share, "hard": share, "critical": share, "hysteresis": share},
     check=_check_pressure,
 )
 
