@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Dispatch, Hold, Reject, Unload
+from lorapick.model.effects import Clear, Dispatch, Hold, Raise, Reject, Unload
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
@@ -31,6 +31,7 @@ class FleetMachine(RuleBasedStateMachine):
         first = [data.draw(given.pods(st.just(name))) for name in given.POD_NAMES[:pods]]
         self.book = Playbook(pods=first, adapters=given.ADAPTER_NAMES[:2], settings=settings, seed=seed)
         self.count = 0
+        self.alerts = {}
         self.held = {}
         self.open = {}
 
@@ -73,6 +74,11 @@ class FleetMachine(RuleBasedStateMachine):
                     self.open[effect.request_id] = effect.target.pod
                 case Reject():
                     del self.held[effect.request_id]
+                case Raise():
+                    assert effect.alert not in self.alerts and effect.facts
+                    self.alerts[effect.alert] = self.book.now
+                case Clear():
+                    assert effect.facts == {"seconds": self.book.now - self.alerts.pop(effect.alert)}
                 case Unload():
                     state = self.book.fleet.state
                     home = state.residency.home(state.columns.row_of[effect.pod])
@@ -266,6 +272,8 @@ class FleetMachine(RuleBasedStateMachine):
         assert not state.flights and not state.waiting and not len(state.turns)
         assert all(load.in_flight == 0 for load in state.loads.values())
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
+        self.pass_time(200.0)
+        assert not self.alerts and not state.alerts.standing
 
 
 TestFleetMachine = FleetMachine.TestCase

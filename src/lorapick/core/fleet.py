@@ -9,7 +9,7 @@ First reading path: `model.events`, `core.picking.pick`, this file, `core.reques
 
 from typing import Any, Protocol
 
-from lorapick.core import operator, pods, requests
+from lorapick.core import alarms, operator, pods, requests
 from lorapick.core.invariants import check
 from lorapick.core.state import FleetState
 from lorapick.model import events
@@ -95,6 +95,8 @@ class Fleet:
         state.columns.version += 1
         if self._owed:
             answer, self._owed = [*self._owed, *answer], []
+        if alarms.due(state, now=now):
+            answer = [*answer, *alarms.watch(state, now=now, cause=event.id)]
         return answer
 
     @property

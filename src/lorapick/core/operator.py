@@ -70,7 +70,7 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     note = Note(cause=event.id, kind="load_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        state.quarantine.failed(row, event.adapter, now=now)
+        state.fail(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
 
 

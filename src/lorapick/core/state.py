@@ -5,6 +5,7 @@ Not here: behaviour. `core.pods`, `core.requests` and `core.operator` are the ha
 
 from collections import Counter, OrderedDict
 
+from lorapick.core.admission.alerts import Alerts
 from lorapick.core.admission.estimates import Loads
 from lorapick.core.admission.gates import Gates
 from lorapick.core.admission.holds import Holds
@@ -24,6 +25,7 @@ from lorapick.core.picking.round_robin import RoundRobin
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
 from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
@@ -91,11 +93,15 @@ class Tally:
         "by_adapter",
         "coalesced",
         "dispatched",
+        "expired",
         "fallbacks",
         "loads",
+        "on_probation",
         "outcomes",
         "picks_by_tier",
+        "quarantines",
         "scoring_errors",
+        "turns",
         "unload_failures",
         "unloads",
     )
@@ -109,6 +115,14 @@ class Tally:
         """Dispatches that followed a load under way."""
         self.loads = 0
         """Loads begun, whoever caused them."""
+        self.on_probation = 0
+        """Requests for adapters that were on probation."""
+        self.turns = 0
+        """Slots that were begun to be cleared for an adapter that waited."""
+        self.quarantines = 0
+        """Times that a pod was left alone with an adapter that it had failed to load."""
+        self.expired: Counter[Reason] = Counter()
+        """Requests whose wait at the picker had lasted as long as it may, by what they waited for."""
         self.unloads = 0
         """Unloads asked for because a pod's memory was short."""
         self.unload_failures = 0
@@ -154,6 +168,7 @@ class FleetState:
             self.columns, self.residency.registry, share=settings.admission.probation_slots_share
         )
         self.prices = Prices(loads=Loads(settings.load_times))
+        self.alerts = Alerts()
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
@@ -185,6 +200,11 @@ class FleetState:
         """Decide by this one from now on."""
         self.policy = policy
         self.reads_prices = "load_price" in policy.reads
+
+    def fail(self, row: int, name: AdapterName, *, now: Seconds) -> None:
+        """A pod failed to load an adapter: nobody tries again there for a while."""
+        self.quarantine.failed(row, name, now=now)
+        self.tally.quarantines += 1
 
     @property
     def waiting(self) -> int:

@@ -14,6 +14,7 @@ from lorapick.model.pods import Engine, GpuSource, LoadedAdapter, Pod, PodLimits
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import (
     AdmissionSettings,
+    AlertSettings,
     BudgetSettings,
     Fairness,
     PickingSettings,
@@ -172,6 +173,13 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
             fairness=st.sampled_from(Fairness),
             patience=st.sampled_from([2.0, 0.1, 0.0]),
             probation_slots_share=st.sampled_from([0.1, 0.5]),
+        ),
+        alerts=st.builds(
+            AlertSettings,
+            after=st.sampled_from([0.0, 1.0]),
+            clear_after=st.sampled_from([0.0, 3.0]),
+            new_adapters_share=st.sampled_from([0.0, 0.3]),
+            queue_share=st.sampled_from([0.5, 0.0]),
         ),
         budgets=st.builds(
             BudgetSettings,
