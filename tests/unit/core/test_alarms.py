@@ -1,5 +1,7 @@
 """Each alert is raised where it should be, with its facts, and cleared when it is over."""
 
+from random import Random
+
 import pytest
 
 from lorapick.core.alarms import MOST_NAMES
@@ -230,3 +232,40 @@ def test_an_alert_changes_no_decision_and_needs_no_clock_of_its_own():
     watch.seconds(12, each=lambda: watch.serve("s1"))
     assert watch.book.fleet.state.alerts.standing
     assert watch.book.fleet.next_wakeup() is None
+
+
+def test_whatever_happens_they_alternate_and_end():
+    """A small fleet with too few slots, strangers, broken adapters and short memory; then nothing more."""
+    chance, names = Random(3), ("legal", "code", "s1", "s2")
+    watch = Watch(
+        *[plain_pod(pod, max_loras=1, max_queue=1) for pod in "abc"],
+        registered=("code", "s1", "s2"),
+        admission=AdmissionSettings(max_queued=6, max_wait=8.0),
+        alerts=AlertSettings(after=2.0, clear_after=3.0),
+        load_times=LoadTimes(cpu=1.2, disk=1.2),
+    )
+    book = watch.book
+
+    def happen():
+        for _ in range(chance.choice([0, 0, 1, 6])):
+            book.arrive(chance.choice(names))
+        for request_id in [*book.fleet.state.flights]:
+            if chance.random() < 0.3:
+                book.end(request_id, chance.choice([*Outcome]), status=200)
+        if chance.random() < 0.2:
+            book.apply(events.LoadFailed, pod="a", adapter=chance.choice(names), by=events.By.ENGINE, why="bad")
+        if 40.0 < book.now < 70.0:
+            load_for_ever(watch, "b")
+        pod = chance.choice(watch.pods)
+        watch.reports[pod] = {"memory_pressure": chance.choice([0.5, 0.5, 0.5, 0.93]), "waiting": chance.randrange(2)}
+
+    standing = dict.fromkeys(Alert, False)
+    seen = watch.seconds(100, each=happen)
+    for request_id in [*book.fleet.state.flights]:
+        book.end(request_id)
+    watch.reports = {}
+    for kind, alert in [*seen, *watch.seconds(90)]:
+        assert (kind is Clear) is standing[alert]
+        standing[alert] = not standing[alert]
+    assert not any(standing.values()) and not book.fleet.state.alerts.standing
+    assert {alert for _, alert in seen} == {*Alert}
