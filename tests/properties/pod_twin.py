@@ -9,6 +9,7 @@ from lorapick.pod.values import (
     AdapterEvicted,
     AdapterMerged,
     AdapterSpec,
+    AdapterUnloaded,
     AdapterUnmerged,
     FirstToken,
     Kernel,
@@ -107,6 +108,7 @@ class PodTwin:
         self.cache = []
         self.departures = 0
         self.orders, self.to_load, self.protected = [], [], []
+        self.leaving = []
         self.activity = None
         self.idle_since = now
         self.drain_since, self.drain_width = None, 0
@@ -187,7 +189,11 @@ class PodTwin:
         return True
 
     def unload(self, name, now):
-        return self.names.pop(name, None) is not None
+        weights = self.names.pop(name, None)
+        if weights is not None and self.config.unload_frees:
+            self.leaving.append(weights)
+            self.wake(now)
+        return weights is not None
 
     def register(self, spec, now):
         if spec.name not in self.names or self.names[spec.name].spec != spec:
@@ -321,9 +327,23 @@ class PodTwin:
         for work in sorted((work for work in self.running if work.gone), key=lambda work: work.gone_at):
             self.leave(work)
 
+    def let_go(self, t):
+        for weights in [*self.leaving]:
+            wanted = any(work.weights is weights for work in self.running + self.waiting)
+            if wanted or weights in [*self.protected, *self.pending(), self.folded]:
+                continue
+            self.leaving.remove(weights)
+            if weights in self.gpu:
+                self.evict_idle(weights, t)
+            if weights in self.host:
+                self.host.remove(weights)
+                self.events.append(AdapterEvicted(t=t, adapter=weights.name, tier=Tier.DISK))
+            self.events.append(AdapterUnloaded(t=t, adapter=weights.name))
+
     def decide(self, t):
         config = self.config
         self.drop_aborted()
+        self.let_go(t)
         preempted = False
         while self.used() > self.capacity():
             self.evict_cached()

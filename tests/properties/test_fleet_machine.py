@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Dispatch, Hold, Reject
+from lorapick.model.effects import Clear, Dispatch, Hold, Raise, Reject, Unload
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
@@ -31,6 +31,7 @@ class FleetMachine(RuleBasedStateMachine):
         first = [data.draw(given.pods(st.just(name))) for name in given.POD_NAMES[:pods]]
         self.book = Playbook(pods=first, adapters=given.ADAPTER_NAMES[:2], settings=settings, seed=seed)
         self.count = 0
+        self.alerts = {}
         self.held = {}
         self.open = {}
 
@@ -73,6 +74,17 @@ class FleetMachine(RuleBasedStateMachine):
                     self.open[effect.request_id] = effect.target.pod
                 case Reject():
                     del self.held[effect.request_id]
+                case Raise():
+                    assert effect.alert not in self.alerts and effect.facts
+                    self.alerts[effect.alert] = self.book.now
+                case Clear():
+                    assert effect.facts == {"seconds": self.book.now - self.alerts.pop(effect.alert)}
+                case Unload():
+                    state = self.book.fleet.state
+                    home = state.residency.home(state.columns.row_of[effect.pod])
+                    cell = home.cells[effect.adapter]
+                    assert not cell.in_use and not cell.pinned, f"{effect.adapter} is needed on {effect.pod}"
+                    assert not state.queues.wanted(effect.adapter), f"somebody waits for {effect.adapter}"
 
     # -- pods
 
@@ -170,7 +182,7 @@ class FleetMachine(RuleBasedStateMachine):
 
     # -- loads and intent
 
-    @rule(pod=given.pod_names, adapter=given.adapter_names, tier=given.tiers, kind=st.integers(0, 4))
+    @rule(pod=given.pod_names, adapter=given.adapter_names, tier=given.tiers, kind=st.integers(0, 5))
     def load(self, pod, adapter, tier, kind):
         by = events.By.CONTROLLER
         match kind:
@@ -182,6 +194,8 @@ class FleetMachine(RuleBasedStateMachine):
                 self.do(events.LoadFailed, pod=pod, adapter=adapter, by=by, why="no room")
             case 3:
                 self.do(events.Evicted, pod=pod, adapter=adapter, tier=tier)
+            case 4:
+                self.do(events.UnloadFailed, pod=pod, adapter=adapter, why="HTTP 500")
             case _:
                 self.do(events.Unloaded, pod=pod, adapter=adapter)
 
@@ -258,6 +272,8 @@ class FleetMachine(RuleBasedStateMachine):
         assert not state.flights and not state.waiting and not len(state.turns)
         assert all(load.in_flight == 0 for load in state.loads.values())
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
+        self.pass_time(200.0)
+        assert not self.alerts and not state.alerts.standing
 
 
 TestFleetMachine = FleetMachine.TestCase

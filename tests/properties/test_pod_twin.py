@@ -20,6 +20,7 @@ from lorapick.pod.errors import PodError
 from lorapick.pod.values import (
     AdapterEvicted,
     AdapterSpec,
+    AdapterUnloaded,
     Kernel,
     Memory,
     MergePolicy,
@@ -66,6 +67,7 @@ def configs(draw):
         kv_blocks=draw(st.integers(4, 14)),
         max_model_len=40,
         max_batched_tokens=draw(st.sampled_from([None, 6, 20])),
+        unload_frees=draw(st.booleans()),
         load_failure_share=draw(st.sampled_from([0.0, 0.0, 0.25, 1.0])),
     )
 
@@ -250,6 +252,7 @@ def busy_config(rng, mode):
         kv_blocks=rng.randint(8, 20),
         max_model_len=32,
         max_batched_tokens=rng.choice([None, None, 5, 12, 30]),
+        unload_frees=slots == 2,
         load_failure_share=rng.choice([0.0, 0.0, 0.0, 0.1]),
     )
 
@@ -290,10 +293,11 @@ def test_busy_pods_equal_twins(mode):
         twin = play(busy_config(rng, mode), busy_script(rng), seed)
         seen += Counter(twin.count)
         seen["drains"] += twin.time["drain"] > 0
+        seen["unloaded"] += sum(isinstance(event, AdapterUnloaded) for event in twin.events)
         seen["failed"] += sum(isinstance(event, RequestFailed) for event in twin.events)
         seen["to disk"] += sum(isinstance(event, AdapterEvicted) and event.tier == Tier.DISK for event in twin.events)
     # The comparison is worth something only if everything happened many times.
-    rare = ["swaps", "evictions", "preemptions", "cached_tokens", "hits", "misses", "failed", "to disk"]
+    rare = ["swaps", "evictions", "preemptions", "cached_tokens", "hits", "misses", "failed", "to disk", "unloaded"]
     rare += ["drains"] if mode is SwapMode.DRAIN else []
     assert all(seen[what] > 25 for what in rare), seen
 

@@ -66,6 +66,8 @@ def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
     now, columns = state.now, state.columns
     masked = [(row, CODE[Reason.SLOTS_FULL]) for row in state.turns.closed(name)] if len(state.turns) else []
     masked += [(row, CODE[Reason.CIRCUIT_OPEN]) for row in state.quarantine.rows(name, now=now)]
+    if state.unloads.under_way:
+        masked += [(row, CODE[Reason.PRESSURE_HARD]) for row in state.unloads.rows(name, now=now)]
     if state.probation.holds(name, now=now) and state.probation.full(state.prices.slots, now=now):
         codes = columns.adapter_row(name)
         masked += [(row, CODE[Reason.PROBATION]) for row, _ in columns.live() if codes[row] & TIER_BITS < Tier.LOADING]

@@ -177,6 +177,8 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
         elif tier < LOADING:
             tally.loads += 1
             state.prices.demand.load_began(now)
+        if len(state.unloads):
+            state.unloads.used(row, flight.adapter.name, now=now)
     else:
         tally.picks_by_tier["base"] += 1
     state.loads[row].dispatched(now)

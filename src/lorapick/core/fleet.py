@@ -9,7 +9,7 @@ First reading path: `model.events`, `core.picking.pick`, this file, `core.reques
 
 from typing import Any, Protocol
 
-from lorapick.core import operator, pods, requests
+from lorapick.core import alarms, operator, pods, requests
 from lorapick.core.invariants import check
 from lorapick.core.state import FleetState
 from lorapick.model import events
@@ -47,6 +47,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.LoadFailed: operator.on_load_failed,
     events.Evicted: operator.on_evicted,
     events.Unloaded: operator.on_unloaded,
+    events.UnloadFailed: operator.on_unload_failed,
     events.PinSet: operator.on_pin_set,
     events.PinCleared: operator.on_pin_cleared,
     events.AdapterDeclared: operator.on_adapter_declared,
@@ -94,6 +95,8 @@ class Fleet:
         state.columns.version += 1
         if self._owed:
             answer, self._owed = [*self._owed, *answer], []
+        if alarms.due(state, now=now):
+            answer = [*answer, *alarms.watch(state, now=now, cause=event.id)]
         return answer
 
     @property

@@ -22,8 +22,10 @@ def check(state: FleetState) -> None:
     turns_are_wanted(state)
     state.gates.check()
     state.queues.check()
+    state.alerts.check()
     state.prefixes.check()
     check_residency(state.residency)
+    state.unloads.check(state.loads)
 
 
 def outcomes_add_up(state: FleetState) -> None:

@@ -25,6 +25,7 @@ from lorapick.model.events import (
     PinSet,
     Ticked,
     Unloaded,
+    UnloadFailed,
 )
 from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, Seconds
@@ -69,7 +70,7 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     note = Note(cause=event.id, kind="load_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        state.quarantine.failed(row, event.adapter, now=now)
+        state.fail(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
 
 
@@ -91,8 +92,21 @@ def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Eff
     """The engine forgot the name; on vLLM the weights keep their slot."""
     row = state.columns.row_of.get(event.pod)
     if row is not None:
+        state.unloads.ended(row, event.adapter, now=now)
         state.residency.unregistered(row, event.adapter, now=now)
+        state.refresh(row)
     return []
+
+
+def on_unload_failed(state: FleetState, event: UnloadFailed, *, now: Seconds) -> list[Effect]:
+    """The adapter is where it was, and may be asked for there again."""
+    facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
+    note = Note(cause=event.id, kind="unload_failed", facts=facts)
+    row = state.columns.row_of.get(event.pod)
+    if row is None or not state.unloads.ended(row, event.adapter, now=now, failed=True):
+        return [note]
+    state.tally.unload_failures += 1
+    return [note, *admit(state, now=now, cause=event.id)]
 
 
 def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
@@ -154,7 +168,9 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
         ValueError: they name a policy that does not exist; the old settings stay in force.
     """
     settings = event.settings
-    state.take_policy(make_policy(settings.picking))
+    policy = make_policy(settings.picking)
+    state.unloads.configure(settings.retention)
+    state.take_policy(policy)
     before = {adapter.name: None for adapter in state.settings.adapters}
     state.settings = settings
     state.queues.fairness, state.queues.patience = settings.admission.fairness, settings.admission.patience

@@ -8,6 +8,7 @@ import msgspec
 
 from lorapick.core.admission.pressure import tier_of
 from lorapick.core.podload import PodLoad
+from lorapick.core.relief import relieve
 from lorapick.core.requests import gate, load_note, load_over, release
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import PinSpec
@@ -44,6 +45,8 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.columns.gate[row] = 0
     state.columns.good_until(row, now + state.settings.scrape.stale_after)
     state.residency.appear(row, event.pod, now=now)
+    if state.residency.home(row).caches.relieves:
+        state.unloads.appear(row)
     _pin(state, row, pod=event.pod)
     state.count_slots()
     state.refresh(row)
@@ -109,6 +112,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     state.prefixes.forget(row)
     state.quarantine.gone(row)
     state.turns.gone(row)
+    state.unloads.gone(row)
     del state.loads[row]
     state.gates.recount()
     state.count_slots()
@@ -130,7 +134,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     patience = max(state.settings.scrape.stale_after, MISSED_SCRAPES * (event.every or 0.0))
     state.columns.good_until(row, now + patience)
     load.circuit_open = False
-    _pressure(state, row, report=report)
+    effects += _pressure(state, row, report=report, cause=event.id)
     load.reported(report, since=since, now=now)
     state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
@@ -147,7 +151,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     effects += [load_note(state, over, cause=event.id) for over in ended]
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
-    return effects
+    # Last: who was let in just now is not idle.
+    return [*effects, *relieve(state, row, since=since, now=now, cause=event.id)]
 
 
 def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
@@ -180,12 +185,24 @@ def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.loads[row].restarted()
     state.prefixes.clear(row)
     state.quarantine.gone(row)
+    state.unloads.restarted(row)
     state.residency.restart(row, now=now)
 
 
-def _pressure(state: FleetState, row: int, *, report: PodReport) -> None:
+def _pressure(state: FleetState, row: int, *, report: PodReport, cause: int) -> list[Effect]:
+    """Take note of the pod's tier; say so when it is another one."""
     load = state.loads[row]
-    load.pressure_tier = tier_of(load.pressure(report), load.pressure_tier, bounds=state.settings.pressure)
+    before, pressure = load.pressure_tier, load.pressure(report)
+    load.pressure_tier = tier_of(pressure, before, bounds=state.settings.pressure)
+    if load.pressure_tier is before:
+        return []
+    facts: dict[str, str | float] = {
+        "pod": state.columns.targets[row].pod,
+        "tier": load.pressure_tier.word,
+        "before": before.word,
+        "pressure": pressure,
+    }
+    return [Note(cause=cause, kind="pressure", facts=facts)]
 
 
 def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effect]:

@@ -20,6 +20,7 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
 SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
+HELD_FOR_LOAD, HELD_FOR_SLOT = Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT
 """Found faster than the enum's members."""
 
 
@@ -37,7 +38,7 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
         state.prices.demand.arrived(adapter.name, now=now)
-        state.probation.arrived(adapter.name, now=now)
+        state.tally.on_probation += state.probation.arrived(adapter.name, now=now)
     return decide(state, flight, now=now, cause=event.id)
 
 
@@ -142,7 +143,9 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
     flight.row = -1
     name = flight.adapter_name
     if name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed):
-        state.quarantine.failed(row, name, now=now)
+        state.fail(row, name, now=now)
+    if name is not None and len(state.unloads):
+        state.unloads.touched(row, name, now=now)
     state.loads[row].ended(now)
     state.refresh(row)
 
@@ -232,5 +235,6 @@ def release_due(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     for request_id in (*state.holds.due(now), *state.queues.due(now)):
         # One that was decided for may have made room, and sent another of these away.
         if (flight := state.flights.get(request_id)) is not None and flight.row < 0:
+            state.tally.expired[HELD_FOR_LOAD if request_id in state.holds else HELD_FOR_SLOT] += 1
             effects += decide(state, flight, now=now, cause=cause)
     return [*effects, *admit(state, now=now, cause=cause)]

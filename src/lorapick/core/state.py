@@ -5,6 +5,7 @@ Not here: behaviour. `core.pods`, `core.requests` and `core.operator` are the ha
 
 from collections import Counter, OrderedDict
 
+from lorapick.core.admission.alerts import Alerts
 from lorapick.core.admission.estimates import Loads
 from lorapick.core.admission.gates import Gates
 from lorapick.core.admission.holds import Holds
@@ -13,6 +14,7 @@ from lorapick.core.admission.probation import Probation
 from lorapick.core.admission.quarantine import Quarantine
 from lorapick.core.admission.queues import Queues
 from lorapick.core.admission.turns import Turns
+from lorapick.core.admission.unloading import Unloading
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.near_names import NearNames
@@ -23,6 +25,7 @@ from lorapick.core.picking.round_robin import RoundRobin
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
 from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
@@ -90,11 +93,17 @@ class Tally:
         "by_adapter",
         "coalesced",
         "dispatched",
+        "expired",
         "fallbacks",
         "loads",
+        "on_probation",
         "outcomes",
         "picks_by_tier",
+        "quarantines",
         "scoring_errors",
+        "turns",
+        "unload_failures",
+        "unloads",
     )
 
     def __init__(self) -> None:
@@ -106,6 +115,18 @@ class Tally:
         """Dispatches that followed a load under way."""
         self.loads = 0
         """Loads begun, whoever caused them."""
+        self.on_probation = 0
+        """Requests for adapters that were on probation."""
+        self.turns = 0
+        """Slots that were begun to be cleared for an adapter that waited."""
+        self.quarantines = 0
+        """Times that a pod was left alone with an adapter that it had failed to load."""
+        self.expired: Counter[Reason] = Counter()
+        """Requests whose wait at the picker had lasted as long as it may, by what they waited for."""
+        self.unloads = 0
+        """Unloads asked for because a pod's memory was short."""
+        self.unload_failures = 0
+        """Of those, the ones that a pod refused or did not answer."""
         self.fallbacks = 0
         """Requests that another pod served than picked."""
         self.scoring_errors = 0
@@ -141,11 +162,14 @@ class FleetState:
         self.turns = Turns()
         self.gates = Gates(self.columns, self.residency, loads=self.loads, turns=self.turns, settings=settings)
         self.gates.configure(settings, on=self.policy.coalesces)
+        self.unloads = Unloading(settings.retention)
+        """Who leaves pods whose memory is short."""
         self.quarantine = Quarantine()
         self.probation = Probation(
             self.columns, self.residency.registry, share=settings.admission.probation_slots_share
         )
         self.prices = Prices(loads=Loads(settings.load_times))
+        self.alerts = Alerts()
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
@@ -177,6 +201,11 @@ class FleetState:
         """Decide by this one from now on."""
         self.policy = policy
         self.reads_prices = "load_price" in policy.reads
+
+    def fail(self, row: int, name: AdapterName, *, now: Seconds) -> None:
+        """A pod failed to load an adapter: nobody tries again there for a while."""
+        self.quarantine.failed(row, name, now=now)
+        self.tally.quarantines += 1
 
     @property
     def waiting(self) -> int:

@@ -161,6 +161,7 @@ def _give_turn(case: Case, name: AdapterName, *, rows: list[int]) -> int:
     home = state.turns.begin(name, homes, demand=state.prices.demand, now=case.now)
     if home is None:
         return -1
+    state.tally.turns += 1
     state.gates.refresh(home.row)
     return home.row
 

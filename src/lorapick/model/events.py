@@ -158,6 +158,14 @@ class Unloaded(Event, frozen=True, kw_only=True):
     adapter: AdapterName
 
 
+class UnloadFailed(Event, frozen=True, kw_only=True):
+    """An unload that we asked for did not happen, as far as we know; the adapter is where it was."""
+
+    pod: PodName
+    adapter: AdapterName
+    why: str
+
+
 class PeerReported(Event, frozen=True, kw_only=True):
     """Marks of another picker of the same fleet."""
 
@@ -270,6 +278,7 @@ AnyEvent = (
     | LoadFailed
     | Evicted
     | Unloaded
+    | UnloadFailed
     | PeerReported
     | PlacementComputed
     | KvStored

@@ -94,6 +94,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class PressureSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Pressure tiers [R3.8]."""
 
+    enabled: bool = True
+    """Whether a pod's pressure changes anything."""
     soft: Ratio = 0.85
     hard: Ratio = 0.90
     critical: Ratio = 0.95
@@ -123,6 +125,19 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     name: str
     priority: int = 0
+
+
+class AlertSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """When the picker raises an alert of its own, and when that is over."""
+
+    after: Seconds = 10.0
+    """For how long a condition must hold. New adapters are told of at once."""
+    clear_after: Seconds = 30.0
+    """For how long it must be gone."""
+    new_adapters_share: Ratio = 0.01
+    """Of the requests of a minute, from which on adapters that nobody declared are worth an alert."""
+    queue_share: Ratio = 0.8
+    """Of `max_queued` and of `max_wait`, from which on a queue counts as near its bound."""
 
 
 class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +205,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: RetentionSettings = RetentionSettings()
     pressure: PressureSettings = PressureSettings()
     admission: AdmissionSettings = AdmissionSettings()
+    alerts: AlertSettings = AlertSettings()
     slo: SloSettings = SloSettings()
     objectives: tuple[Objective, ...] = ()
     budgets: BudgetSettings = BudgetSettings()

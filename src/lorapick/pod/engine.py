@@ -213,9 +213,17 @@ class PodEngine:
         return copy
 
     def unload(self, name: AdapterName, now: Seconds) -> None:
-        """What vLLM's unload does: `unregister`, at `now`. Raises UnknownAdapter."""
+        """What vLLM's unload does: `unregister`, at `now`. Raises UnknownAdapter.
+
+        With `unload_frees` what SGLang's does besides: when the last request of the adapter has ended its weights go,
+        and AdapterUnloaded comes. A busy pod looks at it when the step that is running ends.
+        """
         self._run(now)
+        copy = self._registry.get(name)
         self.unregister(name)
+        if copy is not None and self.config.unload_frees:
+            self._machine.loader.leaving.append(copy)
+            self._machine.wake(now)
 
     def restart(self, now: Seconds) -> tuple[RequestId, ...]:
         """Lose everything in flight (returned), both memory levels, the prefix cache and all statistics.

@@ -13,7 +13,7 @@ from lorapick.pod.ledger import Ledger
 from lorapick.pod.lru import AdapterCopy, Levels
 from lorapick.pod.swaps import Load
 from lorapick.pod.unified import Pages
-from lorapick.pod.values import AdapterEvicted, PodConfig, PodEvent, SwapEnded, SwapFailed, SwapStarted
+from lorapick.pod.values import AdapterEvicted, AdapterUnloaded, PodConfig, PodEvent, SwapEnded, SwapFailed, SwapStarted
 
 LOAD_FAILED = "the adapter's weights could not be loaded"
 
@@ -29,6 +29,7 @@ class Loader:
         "_events",
         "_ledger",
         "arrived",
+        "leaving",
         "levels",
         "load",
         "orders",
@@ -62,6 +63,8 @@ class Loader:
         """Further loads of the operation in progress."""
         self.wanted: list[AdapterCopy] = []
         """What the operation in progress must not push out."""
+        self.leaving: list[AdapterCopy] = []
+        """Unloaded by name; their weights go when nobody uses them any more."""
         self.arrived: list[AdapterCopy] = []
         """Copies whose names are to be registered now; for the front end, which empties it."""
 
@@ -152,6 +155,30 @@ class Loader:
                 warm_up=load.warm_up,
             )
         )
+
+    def unused(self) -> list[AdapterCopy]:
+        """Those that were unloaded and that nobody uses any more."""
+        coming = self.pending()
+        return [
+            copy
+            for copy in self.leaving
+            if not (copy.seats or copy.queued or copy.wanted or copy.folded or copy in coming)
+        ]
+
+    def let_go(self, t: Seconds) -> None:
+        """Drop the weights of those."""
+        for copy in self.unused():
+            self.leaving.remove(copy)
+            if copy.on_gpu:
+                self.levels.evict(copy)
+                if self.pages is not None:
+                    self.pages.release(copy)
+                self._ledger.evictions += 1
+                self._events.append(AdapterEvicted(t=t, adapter=copy.name, tier=Tier.CPU))
+            if copy.on_host:
+                self.levels.drop(copy)
+                self._events.append(AdapterEvicted(t=t, adapter=copy.name, tier=Tier.DISK))
+            self._events.append(AdapterUnloaded(t=t, adapter=copy.name))
 
     def end(self) -> None:
         """End the operation."""

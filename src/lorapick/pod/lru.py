@@ -141,6 +141,11 @@ class Levels:
         del self.gpu[adapter]
         adapter.on_gpu = False
 
+    def drop(self, adapter: AdapterCopy) -> None:
+        """Take an adapter out of host memory; it holds no slot."""
+        del self.host[adapter]
+        adapter.on_host = False
+
     def _free_slot(self) -> AdapterCopy:
         victim = next(self.idle())
         self.evict(victim)
@@ -148,6 +153,5 @@ class Levels:
 
     def _free_host_room(self) -> AdapterCopy:
         demoted = next(copy for copy in self.host if not copy.on_gpu)
-        del self.host[demoted]
-        demoted.on_host = False
+        self.drop(demoted)
         return demoted

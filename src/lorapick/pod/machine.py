@@ -213,6 +213,8 @@ class Machine:
         seating = self.seating
         if seating.aborted:
             seating.drop_aborted()
+        if self.loader.leaving:
+            self.loader.let_go(t)
         steps = self.batch.steps
         preempted = steps > self.kv.calm and not self.kv.fits(steps) and seating.preempt(t)
         if self.loader.orders and self._follow_orders(t):
@@ -273,6 +275,8 @@ class Machine:
             or seating.aborted
             or (seating.stale and self.queue.count and (self.watchful or not seating.blocked))
         ):
+            return True
+        if self.loader.leaving and self.loader.unused():
             return True
         return bool(self.loader.orders) and self.drain is None and self.batch.active < self.slots
 

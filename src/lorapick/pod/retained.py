@@ -45,12 +45,15 @@ class RetainedLevels(Levels):
         """Who may leave the GPU, whoever is worth least first."""
         return self._least_first(super().idle(), leaves_for=Tier.CPU)
 
+    def drop(self, adapter: AdapterCopy) -> None:
+        """It has left both levels."""
+        super().drop(adapter)
+        self.retention.removed(adapter.name, self.now)
+
     def _free_host_room(self) -> AdapterCopy:
         alone = (copy for copy in self.host if not copy.on_gpu)
         demoted = next(self._least_first(alone, leaves_for=Tier.DISK))
-        del self.host[demoted]
-        demoted.on_host = False
-        self.retention.removed(demoted.name, self.now)
+        self.drop(demoted)
         return demoted
 
     def _least_first(self, copies: Iterable[AdapterCopy], *, leaves_for: Tier) -> Iterator[AdapterCopy]:

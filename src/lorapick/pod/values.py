@@ -126,6 +126,9 @@ class PodConfig(msgspec.Struct, frozen=True, kw_only=True):
     merging: MergePolicy = MergePolicy()
     kv_bytes_per_token: Bytes = 131_072
     """`unified`: a page holds `block_size` times this. 32 layers × 8 KV heads × 128 × K and V × 2 bytes (8B, FP16)."""
+    unload_frees: bool = False
+    """An unload waits until nobody uses the adapter, and then drops its weights from both memory levels (SGLang).
+    False: it forgets the name, and the weights stay until the LRU moves on (vLLM)."""
     load_failure_share: Ratio = 0.0
     """Share of loads that fail at the end of their transfer, drawn with the `draw` the pod was given."""
 
@@ -224,6 +227,12 @@ class AdapterEvicted(PodEvent, frozen=True, kw_only=True):
 
     adapter: AdapterName
     tier: Tier
+
+
+class AdapterUnloaded(PodEvent, frozen=True, kw_only=True):
+    """An unload that was asked for is done; comes only where it frees (`PodConfig.unload_frees`)."""
+
+    adapter: AdapterName
 
 
 class AdapterMerged(PodEvent, frozen=True, kw_only=True):

@@ -10,14 +10,14 @@ after each event. `wait` moves the clock as a driver would, with a Ticked whenev
 Not here: sockets, or any other clock.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.fleet import Fleet
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Dispatch, Effect, Hold, Note, Reject
+from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Note, Raise, Reject
 from lorapick.model.picks import Explanation, PodVerdict
 from lorapick.model.pods import Pod, PodLimits, PodReport, SilentWhy
 from lorapick.model.reasons import Reason
@@ -195,13 +195,17 @@ def tell(effect: Effect) -> str:
         case Reject():
             return f"{effect.request_id} refused: {effect.status} {effect.reason.value}"
         case Note():
-            return _line(effect.kind, [f"{key}={_plain(value)}" for key, value in effect.facts.items()])
+            return _line(f"note {effect.kind}", effect.facts)
+        case Raise():
+            return _line(f"alert {effect.alert}", effect.facts)
+        case Clear():
+            return _line(f"alert {effect.alert} is over", effect.facts)
         case _:
             return type(effect).__name__
 
 
-def _line(kind: str, facts: Sequence[str]) -> str:
-    return " ".join([f"note {kind}", *facts])
+def _line(what: str, facts: Mapping[str, str | float]) -> str:
+    return " ".join([what, *(f"{key}={_plain(value)}" for key, value in facts.items())])
 
 
 def _plain(value: str | float) -> str:

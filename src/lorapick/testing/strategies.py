@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
-from lorapick.model.pods import GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
+from lorapick.model.pods import Engine, GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import (
     AdmissionSettings,
+    AlertSettings,
     BudgetSettings,
     Fairness,
     PickingSettings,
+    RetentionSettings,
     ScrapeSettings,
     Settings,
 )
@@ -75,6 +77,7 @@ def pods(names: st.SearchStrategy[str] = pod_names) -> st.SearchStrategy[Pod]:
         address=st.integers(1, 6).map(lambda host: f"10.0.0.{host}:8000"),
         role=st.sampled_from([*[Role.BOTH] * 6, Role.DECODE, Role.PREFILL]),
         labels=labels(),
+        engine=st.sampled_from([Engine.VLLM, Engine.SGLANG, Engine.SGLANG, Engine.LORAX]),
         base_model=st.sampled_from([*[BASES[0]] * 6, BASES[1]]),
         limits=limits(),
     )
@@ -171,10 +174,18 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
             patience=st.sampled_from([2.0, 0.1, 0.0]),
             probation_slots_share=st.sampled_from([0.1, 0.5]),
         ),
+        alerts=st.builds(
+            AlertSettings,
+            after=st.sampled_from([0.0, 1.0]),
+            clear_after=st.sampled_from([0.0, 3.0]),
+            new_adapters_share=st.sampled_from([0.0, 0.3]),
+            queue_share=st.sampled_from([0.5, 0.0]),
+        ),
         budgets=st.builds(
             BudgetSettings,
             pods_loading_share=st.sampled_from([0.25, 0.5, 1.0]),
             loads_at_once=st.sampled_from([1, 1, 2]),
         ),
+        retention=st.builds(RetentionSettings, policy=st.sampled_from(["window", "cost", "lru", "lfu"])),
         scrape=st.builds(ScrapeSettings, stale_after=st.sampled_from([5.0, 50.0, 0.5])),
     )

@@ -37,15 +37,17 @@ def families(truths: Truths) -> Iterator[Metric]:
     text = "Share of the time since the last look in which the GPU was not idle, swaps included."
     yield _gauge("gpu_utilization", text, truths.gpu_utilization)
     text = "Share of GPU memory in use; drain mode only, since engines that work inline reserve all of it at the start."
-    yield _gauge("memory_pressure", text, memory_pressure(truths.config, truths.stats))
+    stats = truths.stats
+    pressure = memory_pressure(truths.config, kv_usage=stats.kv_usage, slots_used=len(stats.on_gpu))
+    yield _gauge("memory_pressure", text, pressure)
 
 
-def memory_pressure(config: PodConfig, stats: PodStats) -> Ratio | None:
+def memory_pressure(config: PodConfig, *, kv_usage: Ratio, slots_used: int) -> Ratio | None:
     """Share of GPU memory in use as the article counts it: weights, KV in use, adapters in slots. None: inline mode."""
     if config.mode is not SwapMode.DRAIN:
         return None
-    slots = min(1.0, len(stats.on_gpu) / config.limits.max_loras)
-    return _MEMORY_FIXED + _MEMORY_KV * stats.kv_usage + _MEMORY_ADAPTERS * slots
+    slots = min(1.0, slots_used / config.limits.max_loras)
+    return _MEMORY_FIXED + _MEMORY_KV * kv_usage + _MEMORY_ADAPTERS * slots
 
 
 def _counts(stats: PodStats) -> Iterator[Metric]:

@@ -6,7 +6,7 @@ from pod_helpers import MB, MS, ask, config, pod, rest, serve, told, warm
 from lorapick.model.tiers import Tier
 from lorapick.pod import errors
 from lorapick.pod.engine import PodEngine
-from lorapick.pod.values import AdapterSpec, FirstToken, RequestFinished, SwapEnded, SwapMode
+from lorapick.pod.values import AdapterSpec, FirstToken, Memory, RequestFinished, SwapEnded, SwapMode
 
 
 def started(events):
@@ -153,6 +153,65 @@ def test_requests_in_flight_outlive_an_unload():
     engine.submit(ask("r", "a", output=5), now)
     engine.unload("a", now + 1 * MS)
     assert [type(event) for event in rest(engine)].count(RequestFinished) == 1
+
+
+def test_an_unload_that_frees_drops_the_weights_at_once_when_nobody_uses_them():
+    engine = pod(slots=2, unload_frees=True)
+    now = warm(engine, "a", "b")
+    engine.unload("a", now)
+    left = [(236, "AdapterEvicted", "a"), (236, "AdapterEvicted", "a"), (236, "AdapterUnloaded", "a")]
+    assert told(rest(engine)) == left
+    stats = engine.stats(now)
+    assert (stats.on_gpu, stats.on_cpu, stats.evictions, engine.slots_used) == (("b",), ("b",), 1, 1)
+    with pytest.raises(errors.UnknownAdapter):
+        engine.submit(ask("r", "a"), now)
+    engine.load(AdapterSpec(name="a", size=50 * MB), now)
+    assert next(event for event in rest(engine) if isinstance(event, SwapEnded)).tier_from is Tier.DISK
+
+
+def test_an_unload_that_frees_waits_for_requests_in_flight():
+    engine = pod(slots=1, unload_frees=True)
+    now = warm(engine, "a")
+    for name in ("r", "s"):
+        engine.submit(ask(name, "a", output=5), now)
+    engine.unload("a", now + 1 * MS)
+    engine.abort("s", now + 1 * MS)
+    events = [event for event in rest(engine) if type(event).__name__ in ("RequestFinished", "AdapterUnloaded")]
+    assert told(events) == [
+        (round(now / MS) + 50, "RequestFinished", "r"),
+        (round(now / MS) + 50, "AdapterUnloaded", "a"),
+    ]
+
+
+def test_an_unload_of_an_adapter_in_no_memory_is_done_at_once():
+    engine = pod(unload_frees=True)
+    engine.unload("a", 1.0)
+    assert told(engine.advance(1.0)) == [(1000, "AdapterUnloaded", "a")]
+
+
+@pytest.mark.parametrize("mode", SwapMode)
+def test_an_unload_waits_for_a_load_that_is_under_way(mode):
+    engine = pod(mode, slots=2, unload_frees=True)
+    engine.load("a", 0.0)
+    engine.advance(1 * MS)
+    engine.unload("a", 1 * MS)
+    assert [type(event).__name__ for event in rest(engine)][-4:] == [
+        "SwapEnded",
+        "AdapterEvicted",
+        "AdapterEvicted",
+        "AdapterUnloaded",
+    ]
+    assert engine.slots_used == 0
+
+
+def test_an_unload_gives_a_unified_pool_its_pages_back():
+    pages = {"kv_bytes_per_token": 1 * MB, "block_size": 16, "kv_blocks": 100}
+    engine = pod(memory=Memory.UNIFIED, unload_frees=True, **pages)
+    now = warm(engine, "a")
+    assert engine.stats(now).on_gpu == ("a",)
+    engine.unload("a", now)
+    engine.check()
+    assert engine.stats(now).on_gpu == ()
 
 
 def test_a_name_with_new_weights_stands_for_a_new_copy():

@@ -62,4 +62,4 @@ def test_the_scraper_reads_utilisation_and_pressure() -> None:
 
 
 def test_pressure_is_told_in_drain_mode_only() -> None:
-    assert memory_pressure(PodConfig(), worked(PodConfig())) is None
+    assert memory_pressure(PodConfig(), kv_usage=1.0, slots_used=4) is None

@@ -21,12 +21,19 @@ class Pressure(IntEnum):
     CRITICAL = 3
     """Nobody may come."""
 
+    @property
+    def word(self) -> str:
+        """Lower-case name, as people read it."""
+        return self.name.lower()
+
 
 _NONE = Pressure.NONE
 
 
 def tier_of(pressure: Ratio, before: Pressure, *, bounds: PressureSettings) -> Pressure:
     """The tier now. A tier is left only `hysteresis` below where it begins, so that a pod at an edge does not flap."""
+    if not bounds.enabled:
+        return _NONE
     if before is _NONE and pressure < bounds.soft <= bounds.hard <= bounds.critical:
         return _NONE  # most pods, most of the time
     edges = (0.0, bounds.soft, bounds.hard, bounds.critical)

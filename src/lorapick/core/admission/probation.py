@@ -4,7 +4,8 @@ An A/B test that nobody told infrastructure about doubles the adapters overnight
 are proven by steady use, they share a few slots, and an alert names them.
 
 In: which names are declared, arrivals. Out: whether a name is on probation, and whether such names may take another
-slot. An operator who declares nothing has no probation. Not here: alerts (see `core.deciding`).
+slot. An operator who declares nothing has no probation. Not here: the alert (see
+`core.alarms`).
 """
 
 from lorapick.core.columns import TIER_BITS, PodColumns
@@ -20,7 +21,14 @@ WANTED_FOR: Seconds = 60.0
 MOST = 10_000
 """Names watched at once; the one that nobody has asked for longest is forgotten, and begins anew."""
 
+MOST_TOLD = 1_000
+"""Names that are counted when somebody asks who is on probation."""
+
 _LOADING = int(Tier.LOADING)
+
+
+def _watched(since: Seconds, count: int, *, now: Seconds) -> bool:
+    return now - since < PROVEN_AFTER or count < PROVEN_REQUESTS
 
 
 class Probation:
@@ -35,15 +43,16 @@ class Probation:
         self._seen: dict[AdapterName, tuple[Seconds, int, Seconds]] = {}
         """When a name was first asked for, how often since, and when last; who was asked for last is last."""
 
-    def arrived(self, name: AdapterName, *, now: Seconds) -> None:
-        """One request for it."""
+    def arrived(self, name: AdapterName, *, now: Seconds) -> bool:
+        """One request for it; return whether the name is on probation."""
         if not self._registry.any_declared or self._registry.declared(name):
             self._seen.pop(name, None)
-            return
+            return False
         since, count, _ = self._seen.pop(name, (now, 0, now))
         if len(self._seen) >= MOST:
             del self._seen[next(iter(self._seen))]
         self._seen[name] = (since, count + 1, now)
+        return _watched(since, count + 1, now=now)
 
     def holds(self, name: AdapterName, *, now: Seconds) -> bool:
         """Whether a name is on probation."""
@@ -51,12 +60,22 @@ class Probation:
         if found is None or self._registry.declared(name):
             return False
         since, count, _ = found
-        return now - since < PROVEN_AFTER or count < PROVEN_REQUESTS
+        return _watched(since, count, now=now)
 
     def names(self, now: Seconds) -> list[AdapterName]:
         """All names on probation, in the order in which they came; at one time, by name."""
         names = [name for name in self._seen if self.holds(name, now=now)]
         return sorted(names, key=lambda name: (self._seen[name][0], name))
+
+    def asked_since(self, time: Seconds, *, now: Seconds) -> list[AdapterName]:
+        """At most `MOST_TOLD` names on probation that were asked for since `time`; those asked for most come first."""
+        names: list[AdapterName] = []
+        for name in reversed(self._seen):
+            if self._seen[name][2] < time or len(names) >= MOST_TOLD:
+                break
+            if self.holds(name, now=now):
+                names.append(name)
+        return sorted(names, key=lambda name: (-self._seen[name][1], name))
 
     def full(self, slots: int, *, now: Seconds) -> bool:
         """Whether those on probation use all the slots that they may.

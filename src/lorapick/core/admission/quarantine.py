@@ -39,6 +39,10 @@ class Quarantine:
         rows = self._failures.get(name)
         return [row for row, (_, until) in rows.items() if now < until] if rows else []
 
+    def pairs(self, now: Seconds) -> list[tuple[int, AdapterName]]:
+        """Rows and adapters that nobody tries now."""
+        return [(row, name) for name in self._failures for row in self.rows(name, now=now)]
+
     def gone(self, row: int) -> None:
         """The pod is gone, or its process is new."""
         for name in [*self._failures]:

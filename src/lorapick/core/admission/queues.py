@@ -141,6 +141,10 @@ class Queues:
         late = [head for head in heads if head.since <= now - self.patience]
         return sorted(late, key=lambda each: (-each.flow[0], each.since))
 
+    def oldest(self) -> Seconds | None:
+        """Since when the one waits that has waited longest; None: nobody waits."""
+        return min((next(iter(waiters.values())).since for waiters in self._flows.values()), default=None)
+
     def yields_to(self, priority: int) -> Waiter | None:
         """Who gives up its place to a request of this priority: the last of the lowest band, if that is lower."""
         lowest = min((flow[0] for flow in self._flows), default=priority)

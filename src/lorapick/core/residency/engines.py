@@ -16,11 +16,18 @@ class Caches(NamedTuple):
     """What leaves the GPU stays in host memory. LoRAX drops it: its next load is from local disk."""
     unload_frees: bool = False
     """An unload drops the weights (SGLang). vLLM forgets only the name; its LRU has the weights until it moves on."""
+    unloads: bool = False
+    """It can be told to unload, over HTTP. TensorRT-LLM and LoRAX load what requests name, and have no such path."""
+
+    @property
+    def relieves(self) -> bool:
+        """Whether memory can be had by asking for it."""
+        return self.unloads and self.unload_frees
 
 
 CACHES: dict[Engine, Caches] = {
-    Engine.VLLM: Caches(),
-    Engine.SGLANG: Caches(unload_frees=True),
+    Engine.VLLM: Caches(unloads=True),
+    Engine.SGLANG: Caches(unload_frees=True, unloads=True),
     # Triton's backend has a host cache and a device cache, both LRU; sizes are in bytes and come from the operator.
     Engine.TRTLLM: Caches(),
     Engine.LORAX: Caches(host_level=False, unload_frees=True),

@@ -24,7 +24,6 @@ LATER: dict[str, str] = {
     "groups": "no adapter is loaded because another was called",
     "schedules": "nothing is loaded at set times",
     "triggers": "no event loads anything; POST /v1/events is answered with 501",
-    "retention.policy": "nobody but the engine says who stays; how an engine evicts is `eviction` of its pod",
     "slo": "no decision looks at it",
     "budgets.loads_per_pod_per_minute": "loads are limited to budgets.loads_at_once, not per minute",
 }

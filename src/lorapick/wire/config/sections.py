@@ -10,6 +10,7 @@ from collections.abc import Collection
 from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
+    AlertSettings,
     BudgetSettings,
     Fairness,
     LoadTimes,
@@ -93,7 +94,7 @@ def _check_pressure(at: At, pressure: PressureSettings) -> None:
 
 pressure: Reader[PressureSettings] = record(
     PressureSettings,
-    {"soft": share, "hard": share, "critical": share, "hysteresis": share},
+    {"enabled": boolean, "soft": share, "hard": share, "critical": share, "hysteresis": share},
     check=_check_pressure,
 )
 
@@ -117,6 +118,16 @@ admission: Reader[AdmissionSettings] = record(
         "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
     },
     names={"probation": "probation_slots_share"},
+)
+
+alerts: Reader[AlertSettings] = record(
+    AlertSettings,
+    {
+        "after": duration(most=_HOUR),
+        "clear_after": duration(most=_HOUR),
+        "new_adapters_share": share,
+        "queue_share": share,
+    },
 )
 
 slo: Reader[SloSettings] = record(SloSettings, {"ttft_p95": duration(), "latency_p95": duration()})

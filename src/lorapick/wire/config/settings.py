@@ -80,6 +80,7 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "retention": sections.retention,
         "pressure": sections.pressure,
         "admission": sections.admission,
+        "alerts": sections.alerts,
         "slo": sections.slo,
         "objectives": sections.objectives,
         "budgets": sections.budgets,

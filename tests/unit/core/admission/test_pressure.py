@@ -56,4 +56,7 @@ def test_a_pod_at_the_edge_does_not_flap():
     book.report("a", memory_pressure=0.86)
     assert book.arrive("legal") == ["r1 waits for a place until 30"]
     assert book.report("a", memory_pressure=0.83) == []
-    assert book.report("a", memory_pressure=0.79) == ["r1 -> a (disk)"]
+    assert book.report("a", memory_pressure=0.79) == [
+        "note pressure pod=a tier=none before=soft pressure=0.79",
+        "r1 -> a (disk)",
+    ]

@@ -22,7 +22,6 @@ adapters:
 groups: [{name: g, first: a, then: [b]}]
 schedules: [{adapters: [a], cron: "45 8 * * mon-fri", timezone: UTC, for: 1h}]
 triggers: [{event: e, preload: a, for: 1h}]
-retention: {policy: lru}
 slo: {ttft_p95: 1s}
 budgets: {loads_per_pod_per_minute: 1, scrape_core_share: 0.1}
 """
@@ -39,7 +38,7 @@ def test_every_key_of_the_list_is_one_of_the_file_and_found_in_its_line() -> Non
     places = {each.field: (each.line, each.column) for each in later}
     assert places["adapters.list[0].pin.reserve"] == (5, 36)
     assert places["adapters.list[1].sha256"] == places["adapters.list[2].sha256"] == (6, 20)
-    assert places["budgets.loads_per_pod_per_minute"] == (13, 11)
+    assert places["budgets.loads_per_pod_per_minute"] == (12, 11)
     assert [each.line for each in later] == sorted(each.line for each in later)
     assert len(later) == len(LATER) + 1
 
@@ -61,7 +60,7 @@ def test_one_line_for_each_key() -> None:
     lines = one_per_key(found(ALL))
     assert len(lines) == len(LATER)
     assert "l.yaml:6:20: adapters.list[1].sha256: no file is compared with it (and 1 more of this key)" in lines
-    assert "l.yaml:12:1: slo: no decision looks at it" in lines
+    assert "l.yaml:11:1: slo: no decision looks at it" in lines
 
 
 @settings(max_examples=30)
@@ -73,7 +72,6 @@ def test_a_file_of_another_shape_has_none(shape: object) -> None:
 
 READ_AS = {
     "adapters.list[].pin.replicas": None,  # read to say that it is not done
-    "retention.policy": r"\bretention\.policy\b(?!`)(?!:)",
     "adapters.list[].pin.reserve": r"pin\.reserve\b",
     "adapters.list[].size": r"adapter\.size\b",
     "adapters.list[].targets": r"adapter\.targets\b",

@@ -1,0 +1,121 @@
+"""What is wrong with the fleet, in so far as somebody should look at it: the conditions of alerts.
+
+In: the fleet's state, about once a second, at whatever event comes then. Out: Raise and Clear effects. An alert never
+changes a decision. Not here: how long a condition must hold (see `core.admission.alerts`), swap rates and latency:
+those are of the metrics.
+
+Each look costs a pass over the pods, and over who waits; facts are put together only where there is something to say.
+"""
+
+from collections.abc import Callable, Iterable
+
+from lorapick.core.admission.alerts import WINDOW, Facts, Finding
+from lorapick.core.admission.pressure import Pressure
+from lorapick.core.state import FleetState
+from lorapick.model.alerts import Alert
+from lorapick.model.effects import Effect
+from lorapick.model.units import Seconds
+
+MOST_NAMES = 20
+"""Names that an alert gives; where there are more, their number says so."""
+LEAST_REQUESTS = 10
+"""Requests for new adapters in the last minute below which nobody is told of them."""
+FEW_LOADS = 4
+"""Loads in a row that a fleet may be busy with, however long they take, before that is a convoy."""
+
+Condition = Callable[[FleetState, Seconds], Finding]
+
+
+def watch(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Look at everything."""
+    findings = [condition(state, now) for condition in CONDITIONS]
+    # Every alert is about what pods do. And without pods there may be no more events, so nobody would look again.
+    clear_after = state.settings.alerts.clear_after if state.loads else 0.0
+    return state.alerts.look(findings, clear_after=clear_after, now=now, cause=cause)
+
+
+def due(state: FleetState, *, now: Seconds) -> bool:
+    """Whether it is time to look."""
+    return now >= state.alerts.due or bool(state.alerts.standing and not state.loads)
+
+
+def _new_adapters(state: FleetState, now: Seconds) -> Finding:
+    tally, probation, alerts = state.tally, state.probation, state.alerts
+    recent, share = alerts.traffic.look(tally.arrivals, tally.on_probation, now=now)
+    facts: Facts = {}
+    names = probation.asked_since(now - WINDOW, now=now) if recent else []
+    if names:
+        facts = {"adapters": _listed(names), "count": len(names), "traffic_share": round(share, 4)}
+    begins = bool(names) and recent >= LEAST_REQUESTS and share >= state.settings.alerts.new_adapters_share
+    lasts = bool(state.loads) and bool(probation.asked_since(alerts.looked, now=now))
+    return Finding(Alert.NEW_ADAPTERS, begins and bool(state.loads), lasts, after=0.0, facts=facts)
+
+
+def _convoy(state: FleetState, now: Seconds) -> Finding:
+    del now
+    residency, columns = state.residency, state.columns
+    facts: Facts = {}
+    found = bool(state.loads) and residency.rows_loading >= state.gates.most_loading
+    if found:
+        at_pods = sum(columns.queue[row] for row in state.loads)
+        found = state.waiting + at_pods > 0
+        homes = [home for home in residency.homes() if home.loading]
+        facts = {
+            "pods": _listed(home.name for home in homes),
+            "count": len(homes),
+            "most": state.gates.most_loading,
+            "waiting": state.waiting,
+            "waiting_at_pods": at_pods,
+            "adapters": _listed(dict.fromkeys(name for _, name, _ in residency.loads())),
+        }
+    after = max(state.settings.alerts.after, FEW_LOADS * state.prices.loads.disk)
+    return Finding(Alert.CONVOY, found, found, after=after, facts=facts)
+
+
+def _pressure(state: FleetState, now: Seconds) -> Finding:
+    columns, before = state.columns, state.alerts.pressed
+    # What a pod said long ago is no news of its memory.
+    rows = [
+        row
+        for row, load in state.loads.items()
+        if load.pressure_tier >= Pressure.HARD and columns.fresh_until[row] >= now
+    ]
+    pressed = state.alerts.pressed = {pod: before.get(pod, now) for pod in [columns.targets[row].pod for row in rows]}
+    begins = any(now - since >= state.settings.alerts.after for since in pressed.values())
+    facts: Facts = {}
+    if rows:
+        words = [f"{columns.targets[row].pod} {state.loads[row].pressure_tier.name.lower()}" for row in rows]
+        facts = {"pods": _listed(words), "count": len(words)}
+    return Finding(Alert.PRESSURE, begins, bool(pressed), after=0.0, facts=facts)
+
+
+def _queues(state: FleetState, now: Seconds) -> Finding:
+    admission, share = state.settings.admission, state.settings.alerts.queue_share
+    since, waiting = state.queues.oldest(), state.waiting
+    oldest = now - since if since is not None else 0.0
+    found = waiting > 0 and (waiting >= share * admission.max_queued or oldest >= share * admission.max_wait)
+    facts: Facts = {
+        "waiting": waiting,
+        "most": admission.max_queued,
+        "oldest_seconds": round(oldest, 3),
+        "longest_seconds": admission.max_wait,
+    }
+    return Finding(Alert.QUEUES, found, found, after=state.settings.alerts.after, facts=facts)
+
+
+def _quarantine(state: FleetState, now: Seconds) -> Finding:
+    pairs = state.quarantine.pairs(now)
+    targets = state.columns.targets
+    facts: Facts = {}
+    if pairs:
+        facts = {"pairs": _listed(f"{name} on {targets[row].pod}" for row, name in pairs), "count": len(pairs)}
+    return Finding(Alert.QUARANTINE, bool(pairs), bool(pairs), after=state.settings.alerts.after, facts=facts)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first of them, in the order given."""
+    return ", ".join(name for name, _ in zip(names, range(MOST_NAMES), strict=False))
+
+
+CONDITIONS: tuple[Condition, ...] = (_new_adapters, _convoy, _pressure, _queues, _quarantine)
+"""Of all alerts, in the order of `Alert`."""
