@@ -1,90 +1,315 @@
-"""What admission and the policy `cost` do against thrash: loads, latency and what was served, beside the bound.
+"""What admission and the policy `cost` do against thrash, beside its targets: the table of docs/benchmarks.md.
 
-    python -m bench.thrash [--seeds 3] [--only after,stampede] [--workers 2]
+    python -m bench.thrash [--seeds 3] [--only after,stampede] [--workers 2] [--json]
 
-Three arms with the same pods (the engine's own LRU) and the same arrivals: `plain`, the article's weights, with
-followers of loads and nothing else, refusing what no pod takes; `weights`, the same behind admission; `cost`, the
-policy, behind admission. Each for pods that drain and for pods that swap inline. `after` is the war story after the
-A/B test (60 adapters, 32 slots) at several rates. A run that did not serve every arrival does not count, and is marked.
+Arms with the same pods and the same arrivals, for pods that drain and for pods that swap inline:
+
+- `plain`: the article's weights, with followers of loads and nothing else, refusing what no pod takes;
+- `weighted`: the same behind admission; `cost`: the policy of that name, behind admission;
+- `managed`: `cost`, on pods that evict by the article's window instead of LRU;
+- `no swaps`: the article's weights with a slot for every adapter, for comparison.
+
+Bounds are those of `sim.bounds`: loads that an owner of all slots who knows the future needs for the order of arrival.
+A run in which some arrival was not served does not count, and is marked.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from statistics import mean
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from statistics import mean, median
+from typing import Any, NamedTuple
 
+from lorapick.model.units import AdapterName, Seconds
+from lorapick.plan.capacity import UNROUTED
 from lorapick.plan.scenario_files import load_scenario
-from lorapick.plan.simulations import jobs_for, play_all
+from lorapick.plan.simulations import capacities, jobs_for, play_all
+from lorapick.pod.values import FirstToken
+from lorapick.sim.build import arrivals_of, world_of
 from lorapick.sim.report import RunReport
+from lorapick.sim.scenario import Scenario, shortened
+from lorapick.sim.tally import Tally
 
+MODES = ("drain", "inline")
 PLAIN = (
     "{admission: {max_wait: 0s, slot_budget: false, probation: {slots_share: 1.0}},"
     " budgets: {loads_at_once: 64, pods_loading_share: 1.0}}"
 )
-ARMS = {"plain": ("weighted", PLAIN), "weights": ("weighted", None), "cost": ("cost", None)}
+
+
+class Arm(NamedTuple):
+    """A policy, and what else is different."""
+
+    policy: str
+    overrides: dict[str, str]
+
+
+PLAIN_ARM, WEIGHTED, COST = Arm("weighted", {"settings": PLAIN}), Arm("weighted", {}), Arm("cost", {})
+ARMS = {"plain": PLAIN_ARM, "weighted": WEIGHTED, "cost": COST}
 AFTER = {
     "run": "{for: 5m, warm_up: 2m, window: 5s}",
     "periods": "[]",
     "expect": "[]",
     "phases": '[{at: 0s, change: {split: {top: 20, into: "{name}-experiment", share: 0.5}}}]',
 }
-CASES: dict[str, tuple[str, dict[str, str]]] = {
-    "after at 36/s": ("war-story", {**AFTER, "arrivals.rate": "36/s"}),
-    "after at 44/s": ("war-story", {**AFTER, "arrivals.rate": "44/s"}),
-    "after at 52/s": ("war-story", {**AFTER, "arrivals.rate": "52/s"}),
-    "stampede": ("stampede", {}),
-    "convoy": ("convoy", {}),
-    "hotspot": ("hotspot", {}),
-    "starvation": ("starvation", {}),
-    "restart": ("restart", {}),
-}
-MODES = ("drain", "inline")
+RATES = ("36/s", "44/s", "52/s")
+WARMED = (
+    "[{name: ordinary, adapters: {top: 16}, rate: 8/s, tokens: {prompt: 32, output: [4, 12]}},"
+    " {name: before, adapters: {last: 1}, process: {burst: {count: 1, at: 2m58s, over: 1s}},"
+    "  tokens: {prompt: 32, output: [4, 12]}},"
+    " {name: stampede, adapters: {last: 1}, process: {burst: {count: 100, at: 3m, over: 2s}},"
+    "  tokens: {prompt: 32, output: [4, 12]}}]"
+)
+"""The stampede's arrivals, and one request for its adapter shortly before: so it is there already."""
 
 
-def row(reports: Sequence[RunReport]) -> dict[str, Any]:
-    """Means over seeds; the period that a scenario is about, where it has one."""
+class Plan(NamedTuple):
+    """How often, and on how many cores."""
+
+    seeds: int
+    workers: int | None
+
+
+def played(scenario: str, arm: Arm, *, mode: str, plan: Plan) -> list[RunReport]:
+    """All seeds of one arm."""
+    loaded = load_scenario(scenario, overrides={"fleet.mode": mode, **arm.overrides})
+    return [*play_all(jobs_for(loaded, policies=(arm.policy,), seeds=seeds(plan)), workers=plan.workers)]
+
+
+def seeds(plan: Plan) -> range:
+    return range(1, plan.seeds + 1)
+
+
+def figures_of(reports: Sequence[RunReport]) -> dict[str, float | None]:
+    """Means over seeds; of the period that a scenario is about, where it has one."""
     stretches = [report.periods.get(report.scenario, report.whole) for report in reports]
-    bounds = [report.bounds for report in reports if report.bounds is not None]
-    unserved = sum(each.failed + each.rejected + each.abandoned for each in stretches)
-    loads = mean(each.loads for each in stretches)
-    arrival_bound = mean(bound.arrival_order for bound in bounds) if bounds else None
+    bounds = [report.bounds.arrival_order for report in reports if report.bounds is not None]
+    loads, bound = mean(each.loads for each in stretches), mean(bounds) if bounds else 0.0
     return {
         "loads": loads,
-        "arrival_bound": arrival_bound,
-        "loads_per_bound": loads / arrival_bound if arrival_bound else None,
+        "bound": bound,
+        "loads_per_bound": loads / bound if bound else None,
         "p50_ms": 1e3 * mean(each.latency.p50 or 0.0 for each in stretches),
         "p95_ms": 1e3 * mean(each.latency.p95 or 0.0 for each in stretches),
         "p99_ms": 1e3 * mean(each.latency.p99 or 0.0 for each in stretches),
-        "served_rate": mean(each.served / each.length for each in stretches),
-        "unserved": unserved,
+        "unserved": sum(each.failed + each.rejected + each.abandoned for each in stretches),
+        "load_ms": 1e3 * sum(sum(each.load_seconds.values()) for each in reports)
+        / max(1, sum(sum(each.swaps_from.values()) for each in reports)),
+    }  # fmt: skip
+
+
+# -- war-story after the A/B test
+
+
+def after(plan: Plan) -> dict[str, Any]:
+    """60 adapters, 32 slots."""
+    found: dict[str, Any] = {}
+    arms = {
+        **ARMS,
+        "managed": Arm("cost", {"fleet.retention": "window"}),
+        "no swaps": Arm("weighted", {"settings": PLAIN, "fleet.slots": "60"}),
+    }
+    for rate in RATES:
+        for mode in MODES:
+            for name, arm in arms.items():
+                own = Arm(arm.policy, {**AFTER, "arrivals.rate": rate, **arm.overrides})
+                found[f"{rate}, {mode}, {name}"] = said(
+                    name, figures_of(played("war-story", own, mode=mode, plan=plan))
+                )
+    return found
+
+
+def after_table(found: dict[str, Any]) -> Iterator[str]:
+    """Loads beside the bound, P95 beside the article's weights."""
+    yield "War story after the A/B test: 60 adapters, 32 slots."
+    yield "Aims: loads ≤ 2.0 × bound; P95 ≤ 0.93 × `plain` for `cost`, ≤ 0.85 × for `managed`."
+    yield ""
+    yield from head("rate, pods, arm", "loads / bound", "P50 ms", "P95 ms", "P95 / `plain`", "not served")
+    for key, row in found.items():
+        plain = found[f"{key.rpartition(', ')[0]}, plain"]
+        ratio = row["p95_ms"] / plain["p95_ms"]
+        beside = f"{ratio:.2f}" if not plain["unserved"] else f"{ratio:.2f} (`plain` does not count)"
+        loads = f"{row['loads_per_bound']:.2f}" if row["loads_per_bound"] else f"{row['loads']:.0f} loads"
+        yield line(key, loads, f"{row['p50_ms']:.0f}", f"{row['p95_ms']:.0f}", beside, f"{row['unserved']}")
+    yield ""
+
+
+# -- stampede
+
+
+def stampede(plan: Plan) -> dict[str, Any]:
+    """100 requests for a cold adapter in 2 s; `there`: the same when it is on one pod already."""
+    arms = {**ARMS, "there": Arm("weighted", {"arrivals": WARMED})}
+    return {
+        f"{mode}, {name}": said(name, figures_of(played("stampede", arm, mode=mode, plan=plan)))
+        for mode in MODES
+        for name, arm in arms.items()
     }
 
 
-def figures(names: Sequence[str], *, seeds: int, workers: int | None) -> dict[str, Any]:
-    """All cases."""
-    found: dict[str, Any] = {}
-    for name in names:
-        scenario, overrides = CASES[name]
-        for mode in MODES:
-            for arm, (policy, settings) in ARMS.items():
-                own = overrides | {"fleet.mode": mode} | ({"settings": settings} if settings else {})
-                loaded = load_scenario(scenario, overrides=own)
-                jobs = jobs_for(loaded, policies=(policy,), seeds=range(1, seeds + 1))
-                found[f"{name}, {mode}, {arm}"] = row(play_all(jobs, workers=workers))
-                print(f"{name}, {mode}, {arm}: {found[f'{name}, {mode}, {arm}']}", file=sys.stderr, flush=True)
+def stampede_table(found: dict[str, Any]) -> Iterator[str]:
+    """Loads, and P99 beside load time + 1.2 × service time."""
+    yield "Stampede: 100 requests for a cold adapter in 2 s. Aims: one load; P99 ≤ load time + 1.2 × service time,"
+    yield "which is the P99 of the same stretch when the adapter is on one pod already (`there`)."
+    yield ""
+    yield from head("pods, arm", "loads", "P50 ms", "P99 ms", "P99 may be", "not served")
+    for key, row in found.items():
+        mode = key.split(", ")[0]
+        most = row["load_ms"] + 1.2 * found[f"{mode}, there"]["p99_ms"]
+        yield line(
+            key,
+            f"{row['loads']:.1f}",
+            f"{row['p50_ms']:.0f}",
+            f"{row['p99_ms']:.0f}",
+            f"{most:.0f}",
+            f"{row['unserved']}",
+        )
+    yield ""
+
+
+# -- starvation
+
+
+class Waits(Tally):
+    """A tally that also knows when each request of each adapter got its first token."""
+
+    def __init__(self, *, start: Seconds, window: Seconds) -> None:
+        super().__init__(start=start, window=window)
+        self.came: dict[str, tuple[AdapterName, Seconds]] = {}
+        self.first: dict[str, Seconds] = {}
+
+    def arrived(self, arrival: Any) -> None:
+        self.came[arrival.id] = arrival.adapter, arrival.t
+        super().arrived(arrival)
+
+    def happened(self, pod: Any, event: Any) -> None:
+        if type(event) is FirstToken:
+            self.first[event.request_id] = event.t
+        super().happened(pod, event)
+
+
+def p99_by_adapter(scenario: Scenario, policy: str, *, seed: int) -> list[Seconds]:
+    """P99 of the time to the first token, for each adapter; who has none by the end has waited until then."""
+    plan = scenario.run
+    waits = Waits(start=plan.warm_up, window=plan.window)
+    world = world_of(scenario, policy=policy, seed=seed, observer=waits)
+    world.run(arrivals_of(scenario, seed), until=plan.length)
+    by_adapter = defaultdict(list)
+    for request_id, (adapter, came) in waits.came.items():
+        if plan.warm_up <= came < plan.length - 15.0:
+            by_adapter[adapter].append(waits.first.get(request_id, plan.length) - came)
+    return [sorted(times)[min(len(times) - 1, int(0.99 * len(times)))] for times in by_adapter.values()]
+
+
+def starvation(plan: Plan) -> dict[str, Any]:
+    """16 hot adapters hold all 16 slots, 8 cold ones come."""
+    found = {}
+    for mode in MODES:
+        for name, arm in ARMS.items():
+            scenario = load_scenario("starvation", overrides={"fleet.mode": mode, **arm.overrides})
+            waits = [p99_by_adapter(scenario, arm.policy, seed=seed) for seed in seeds(plan)]
+            row = figures_of(played("starvation", arm, mode=mode, plan=plan))
+            worst, middle = mean(max(each) for each in waits), mean(median(each) for each in waits)
+            found[f"{mode}, {name}"] = said(name, {"worst_s": worst, "median_s": middle, **row})
     return found
+
+
+def starvation_table(found: dict[str, Any]) -> Iterator[str]:
+    """Worst adapter beside the median one."""
+    yield "Starvation: 16 hot adapters use all 16 slots all the time, 8 cold ones come. P99 of the time to the first"
+    yield "token, by adapter. Aim: worst ≤ 5 × median, or two load times."
+    yield ""
+    yield from head(
+        "pods, arm", "worst adapter s", "median adapter s", "worst / median", "P95 of answers s", "not served"
+    )
+    for key, row in found.items():
+        worst, middle = row["worst_s"], row["median_s"]
+        ratio, p95 = worst / middle, 1e-3 * row["p95_ms"]
+        yield line(key, f"{worst:.2f}", f"{middle:.2f}", f"{ratio:.2f}", f"{p95:.1f}", f"{row['unserved']}")
+    yield ""
+
+
+# -- throughput
+
+
+def throughput(scenario: str, slots: str) -> Callable[[Plan], dict[str, Any]]:
+    """The highest rate at P95 ≤ 1 s, beside that of the same fleet with a slot for every adapter."""
+
+    def search(plan: Plan) -> dict[str, Any]:
+        found = {}
+        for mode in MODES:
+            for name, arm in {**ARMS, "no swaps": Arm(UNROUTED, {"fleet.slots": slots})}.items():
+                loaded = shortened(load_scenario(scenario, overrides={"fleet.mode": mode, **arm.overrides}), 120.0)
+                jobs = jobs_for(loaded, policies=(arm.policy,), seeds=seeds(plan))
+                rates = [each.rate or 0.0 for each in capacities(jobs, 1.0, workers=plan.workers)]
+                found[f"{mode}, {name}"] = said(name, {"rate": mean(rates)})
+        return found
+
+    return search
+
+
+def throughput_table(words: str) -> Callable[[dict[str, Any]], Iterator[str]]:
+    """Rates, and shares of what there would be without swaps."""
+
+    def table(found: dict[str, Any]) -> Iterator[str]:
+        yield words
+        yield ""
+        yield from head("pods, arm", "requests/s", "share")
+        for key, row in found.items():
+            best = found[f"{key.split(', ')[0]}, no swaps"]["rate"]
+            yield line(key, f"{row['rate']:.1f}", f"{row['rate'] / best:.0%}")
+        yield ""
+
+    return table
+
+
+CONVOY = (
+    "Convoy: 24 adapters on 6 pods with 4 slots. Highest rate at P95 ≤ 1 s. Aim: ≥ 80 % of least-loaded"
+    "\non the same fleet with a slot for every adapter."
+)
+HOTSPOT = "Hotspot: one of 16 adapters has 60 % of the traffic. The same figures. Aim: ≥ 90 %."
+CASES: dict[str, tuple[Callable[[Plan], dict[str, Any]], Callable[[dict[str, Any]], Iterator[str]]]] = {
+    "after": (after, after_table),
+    "stampede": (stampede, stampede_table),
+    "starvation": (starvation, starvation_table),
+    "convoy": (throughput("convoy", "24"), throughput_table(CONVOY)),
+    "hotspot": (throughput("hotspot", "16"), throughput_table(HOTSPOT)),
+}
+
+
+# -- output
+
+
+def said(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """The row; and a sign of life."""
+    print(name, {key: round(value, 3) if value is not None else None for key, value in row.items()}, file=sys.stderr)
+    return row
+
+
+def head(*names: str) -> Iterator[str]:
+    yield line(*names)
+    yield "|" + "---|" * len(names)
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--only", default="", help="cases that begin with one of these, separated by commas")
+    parser.add_argument("--only", default=",".join(CASES), help=f"some of {', '.join(CASES)}")
+    parser.add_argument("--json", action="store_true", help="figures and tables as one JSON document")
     options = parser.parse_args()
-    wanted = [name for name in CASES if name.startswith(tuple(options.only.split(",")))]
-    print(json.dumps(figures(wanted, seeds=options.seeds, workers=options.workers), indent=1))
+    wanted = options.only.split(",")
+    if unknown := [name for name in wanted if name not in CASES]:
+        parser.error(f"no case {', '.join(unknown)}; there are {', '.join(CASES)}")
+    plan = Plan(seeds=options.seeds, workers=options.workers)
+    found = {name: CASES[name][0](plan) for name in wanted}
+    tables = "\n".join(text for name in wanted for text in CASES[name][1](found[name]))
+    print(json.dumps({"tables": tables, **found}) if options.json else tables)
 
 
 if __name__ == "__main__":
