@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from lorapick.core.residency.engines import CACHES
 from lorapick.core.retention.policies import make_retention
 from lorapick.model import events as said
 from lorapick.model.pods import Pod
@@ -47,7 +48,10 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
     setup = Setup(
         settings=settings_of(scenario, policy),
         pods=[
-            (Pod(name=name, address=f"sim:{number}", limits=scenario.fleet.limits), config)
+            (
+                Pod(name=name, address=f"sim:{number}", engine=scenario.fleet.engine, limits=scenario.fleet.limits),
+                config,
+            )
             for number, name in enumerate(scenario.fleet.names(), start=1)
         ],
         adapters=specs_of(scenario),
@@ -83,6 +87,7 @@ def pod_config(scenario: Scenario) -> PodConfig:
         memory=fleet.memory,
         kernel=fleet.kernel,
         merging=MergePolicy(mode=fleet.merging, seconds=hardware.merge),
+        unload_frees=CACHES[fleet.engine].unload_frees,
     )
 
 
