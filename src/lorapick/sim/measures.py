@@ -103,14 +103,6 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Looks at pods: one of each at the edges of windows."""
     tight: int = 0
     """Of those, the ones that found memory at the picker's bound for the tier `hard` or above."""
-    unloads: int = 0
-    """Adapters that the picker had unloaded, because memory was short."""
-    preemptions: int = 0
-    """Requests that pods sent back to their queues because KV memory had ended."""
-    looks: int = 0
-    """Looks at pods: one of each at the edges of windows."""
-    tight: int = 0
-    """Of those, the ones that found memory at the picker's bound for the tier `hard` or above."""
     latency: Distribution
     ttft: Distribution
     held_for: Distribution

@@ -145,15 +145,6 @@ _ALL = (
         lambda m: _ratio(m.tight, m.looks),
         "looks at pods that found memory pressure at `pressure.hard` or above",
     ),
-    Metric("unloads", "unloads", "", lambda m: m.unloads, "adapters that the picker had unloaded"),
-    Metric("preemptions", "preemptions", "", lambda m: m.preemptions, "requests sent back because KV memory had ended"),
-    Metric(
-        "tight_share",
-        "memory short",
-        "%",
-        lambda m: _ratio(m.tight, m.looks),
-        "looks at pods that found memory pressure at `pressure.hard` or above",
-    ),
     Metric(
         "output_rate",
         "output tokens",

@@ -130,7 +130,6 @@ class Measuring:
         windows = [each for each in self._tally.windows if start - 1e-9 <= each.start < end - 1e-9]
         gpu, slot_seconds = self._sampler.between(start, end)
         short = self._sampler.shortage.between(start, end)
-        short = self._sampler.shortage.between(start, end)
         return Measures(
             start=start,
             end=end,
@@ -155,10 +154,6 @@ class Measuring:
             latency=distribution(Histogram().merge(each.latency for each in windows)),
             ttft=distribution(Histogram().merge(each.ttft for each in windows)),
             held_for=distribution(Histogram().merge(each.held_for for each in windows)),
-            unloads=sum(each.unloads for each in windows),
-            preemptions=short.preemptions,
-            looks=short.looks,
-            tight=short.tight,
             unloads=sum(each.unloads for each in windows),
             preemptions=short.preemptions,
             looks=short.looks,

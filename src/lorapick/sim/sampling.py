@@ -16,7 +16,6 @@ from lorapick.sim.conservation import check_slots
 from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.shortage import Shortage
-from lorapick.sim.shortage import Shortage
 from lorapick.sim.tally import Tally
 from lorapick.sim.world import World
 
@@ -77,8 +76,6 @@ class Sampler:
         self._slots = Slots(world)
         self.shortage = Shortage(world)
         """Of memory, seen at the same moments."""
-        self.shortage = Shortage(world)
-        """Of memory, seen at the same moments."""
         self.every = window * self._stride
         for number in range(edges + 1):
             world.kernel.at(min(start + number * window, end), self._look, argument=number, priority=Priority.CHANGE)
@@ -91,7 +88,6 @@ class Sampler:
         slot_seconds = sum(sim.slot_seconds(now) for sim in pods)
         turns = world.fleet.state.tally.turns
         self.samples.append(Sample(now, slot_seconds, tuple([sim.time(now) for sim in pods]), turns))
-        self.shortage.look(now)
         self.shortage.look(now)
         if number % self._stride == 0:
             self._slots.look(now)
