@@ -57,6 +57,8 @@ class Glance(NamedTuple):
     loads: int
     preemptions: int
     in_flight: tuple[AdapterName, ...]
+    on_gpu: int
+    """Adapters in slots, without the one on its way."""
     busy: Seconds
     """All time since the start that was not idle."""
 
@@ -75,6 +77,7 @@ def glance_of(machine: Machine, now: Seconds) -> Glance:
         ledger.loads,
         ledger.preemptions,
         _in_flight(machine, now),
+        len(machine.levels.gpu),
         now - machine.born - idle,
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from lorapick.core.residency.engines import CACHES
 from lorapick.core.retention.policies import make_retention
 from lorapick.model import events as said
 from lorapick.model.pods import Pod
@@ -44,11 +45,12 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
         ValueError: there is no such policy.
     """
     config = pod_config(scenario)
-    eviction = scenario.fleet.retention or PODS_OWN
+    fleet = scenario.fleet
+    pod = Pod(name="", address="", engine=fleet.engine, limits=fleet.limits, eviction=fleet.retention or PODS_OWN)
     setup = Setup(
         settings=settings_of(scenario, policy),
         pods=[
-            (Pod(name=name, address=f"sim:{number}", limits=scenario.fleet.limits, eviction=eviction), config)
+            (msgspec.structs.replace(pod, name=name, address=f"sim:{number}"), config)
             for number, name in enumerate(scenario.fleet.names(), start=1)
         ],
         adapters=specs_of(scenario),
@@ -84,6 +86,7 @@ def pod_config(scenario: Scenario) -> PodConfig:
         memory=fleet.memory,
         kernel=fleet.kernel,
         merging=MergePolicy(mode=fleet.merging, seconds=hardware.merge),
+        unload_frees=CACHES[fleet.engine].unload_frees,
     )
 
 

@@ -6,7 +6,7 @@ In: nodes. Out: a `FleetPlan`. Not here: adapters and traffic (see `sim.scenario
 from typing import Any
 
 from lorapick.core.retention.policies import RETENTIONS
-from lorapick.model.pods import PodLimits
+from lorapick.model.pods import Engine, PodLimits
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.scenario import AdapterPlan, FleetPlan
@@ -26,6 +26,7 @@ def _build_fleet(
         memory=Memory(values.pop("memory", Memory.SLOTS)),
         kernel=Kernel(values.pop("kernel", Kernel.DISTINCT)),
         merging=Merging(values.pop("merging", Merging.NEVER)),
+        engine=Engine(values.pop("engine", Engine.VLLM)),
         limits=PodLimits(max_loras=slots, max_cpu_loras=max(slots, cpu_slots or slots), **limits),
         **values,
     )
@@ -73,6 +74,7 @@ fleet_plan: Reader[FleetPlan] = record(
         "cpu_slots": LIMITS["max_cpu_loras"],
         "mode": choice(*(mode.value for mode in SwapMode)),
         "hardware": choice(*PRESETS),
+        "engine": choice(Engine.VLLM.value, Engine.SGLANG.value),
         "memory": choice(*(memory.value for memory in Memory)),
         "kernel": choice(*(kernel.value for kernel in Kernel)),
         "merging": choice(*(merging.value for merging in Merging)),

@@ -81,6 +81,12 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     misses: int
     waited: int
     """Requests that waited for a load."""
+    held: int
+    """Requests that waited at the picker, for a load or for a place."""
+    followed: int
+    """Requests that followed a load under way, where each would else have caused one."""
+    turns: int
+    """Slots that were cleared for an adapter whose requests had waited for too long."""
     swaps: int
     """Loads begun while a request waited for them."""
     loads: int
@@ -89,8 +95,18 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     slot_seconds: Seconds
     """Integral over time of slots in use."""
+    unloads: int = 0
+    """Adapters that the picker had unloaded, because memory was short."""
+    preemptions: int = 0
+    """Requests that pods sent back to their queues because KV memory had ended."""
+    looks: int = 0
+    """Looks at pods: one of each at the edges of windows."""
+    tight: int = 0
+    """Of those, the ones that found memory at the picker's bound for the tier `hard` or above."""
     latency: Distribution
     ttft: Distribution
+    held_for: Distribution
+    """How long those that waited at the picker did so."""
     gpu: GpuTime
 
     @property

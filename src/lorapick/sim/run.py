@@ -129,6 +129,7 @@ class Measuring:
         """All windows that begin in [start, end)."""
         windows = [each for each in self._tally.windows if start - 1e-9 <= each.start < end - 1e-9]
         gpu, slot_seconds = self._sampler.between(start, end)
+        short = self._sampler.shortage.between(start, end)
         return Measures(
             start=start,
             end=end,
@@ -142,6 +143,9 @@ class Measuring:
             hits=sum(each.hits for each in windows),
             misses=sum(each.misses for each in windows),
             waited=sum(each.waited for each in windows),
+            held=sum(each.held for each in windows),
+            followed=sum(each.followed for each in windows),
+            turns=self._sampler.turns(start, end),
             swaps=sum(each.swaps.total() for each in windows),
             loads=sum(each.loads for each in windows),
             peak_swap_rate=max((most(each) for each in windows), default=0.0) / self._tally.window,
@@ -149,6 +153,11 @@ class Measuring:
             slot_seconds=slot_seconds,
             latency=distribution(Histogram().merge(each.latency for each in windows)),
             ttft=distribution(Histogram().merge(each.ttft for each in windows)),
+            held_for=distribution(Histogram().merge(each.held_for for each in windows)),
+            unloads=sum(each.unloads for each in windows),
+            preemptions=short.preemptions,
+            looks=short.looks,
+            tight=short.tight,
             gpu=gpu,
         )
 

@@ -15,6 +15,7 @@ from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 from lorapick.sim.conservation import check_slots
 from lorapick.sim.kernel import Priority
 from lorapick.sim.measures import GpuTime
+from lorapick.sim.shortage import Shortage
 from lorapick.sim.tally import Tally
 from lorapick.sim.world import World
 
@@ -53,6 +54,8 @@ class Sample(NamedTuple):
     t: Seconds
     slot_seconds: Seconds
     pods: tuple[GpuTime, ...]
+    turns: int = 0
+    """Of the picker."""
 
 
 class Sampler:
@@ -71,6 +74,8 @@ class Sampler:
         edges = max(1, -int(-(end - start) // window))
         self._stride = -(-edges // COLUMNS)
         self._slots = Slots(world)
+        self.shortage = Shortage(world)
+        """Of memory, seen at the same moments."""
         self.every = window * self._stride
         for number in range(edges + 1):
             world.kernel.at(min(start + number * window, end), self._look, argument=number, priority=Priority.CHANGE)
@@ -81,7 +86,9 @@ class Sampler:
         check_slots(world, self._tally)
         pods = world.pods.values()
         slot_seconds = sum(sim.slot_seconds(now) for sim in pods)
-        self.samples.append(Sample(now, slot_seconds, tuple([sim.time(now) for sim in pods])))
+        turns = world.fleet.state.tally.turns
+        self.samples.append(Sample(now, slot_seconds, tuple([sim.time(now) for sim in pods]), turns))
+        self.shortage.look(now)
         if number % self._stride == 0:
             self._slots.look(now)
         if self.progress is not None:
@@ -98,6 +105,10 @@ class Sampler:
         for before, after in zip(first.pods, last.pods, strict=True):
             spent = spent.plus(after.less(before))
         return spent, last.slot_seconds - first.slot_seconds
+
+    def turns(self, start: Seconds, end: Seconds) -> int:
+        """Turns that the picker gave between two samples."""
+        return self._at(end).turns - self._at(start).turns
 
     def _at(self, t: Seconds) -> Sample:
         found = self.samples[0]

@@ -7,7 +7,7 @@ Not here: reading a file (see `sim.scenario_text`), making a world of it (see `s
 import msgspec
 
 from lorapick.model.adapters import PinSpec
-from lorapick.model.pods import PodLimits
+from lorapick.model.pods import Engine, PodLimits
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Bytes, PodName, Seconds, Tokens
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
@@ -29,6 +29,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     pods: int
     limits: PodLimits
     mode: SwapMode = SwapMode.DRAIN
+    engine: Engine = Engine.VLLM
+    """Whose adapter memory the pods have, and the picker takes them to have; times and pages are the same for all."""
     hardware: str = "h100-llama8b"
     """Name of a preset of `sim.hardware`."""
     memory: Memory = Memory.SLOTS

@@ -302,13 +302,6 @@ def _run(at: At) -> tuple[RunPlan, Seconds]:
 # -- the picker's configuration
 
 
-def _not_here(hint: str) -> Reader[Any]:
-    def read(at: At) -> Any:
-        at.refuse("changes nothing in a simulation", hint=hint, value="")
-
-    return read
-
-
 def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
     """Those sections of `lorapick.yaml` that decide something."""
     read: Callable[[At], Settings] = record(
@@ -316,7 +309,7 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
         {
             "picking": sections.picking(policies),
             "load_times": sections.load_times,
-            "retention": _not_here("it is the pods that keep adapters: write fleet.retention"),
+            "retention": sections.retention,
             "pressure": sections.pressure,
             "admission": sections.admission,
             "budgets": sections.budgets,

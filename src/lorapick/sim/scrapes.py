@@ -6,6 +6,7 @@ In: a pod at a time. Out: `PodReport`. Not here: pages (live, they are rendered 
 from lorapick.model.pods import GpuSource, LoadedAdapter, PodReport
 from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.engine import PodEngine
+from lorapick.wire.emulator_page import memory_pressure
 
 
 class Scrape:
@@ -41,6 +42,7 @@ class Scrape:
             kv_usage=seen.kv_usage,
             gpu_utilization=self._utilization(seen.busy, now),
             gpu_source=GpuSource.POD,
+            memory_pressure=memory_pressure(engine.config, kv_usage=seen.kv_usage, slots_used=seen.on_gpu),
             preemptions=seen.preemptions,
             in_flight_adapters=seen.in_flight if used else None,
             max_loras=self._slots if used else None,

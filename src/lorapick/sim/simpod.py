@@ -7,12 +7,13 @@ the pod model has them (not as its events tell). Not here: when anything happens
 import msgspec
 
 from lorapick.model.pods import Pod
-from lorapick.model.units import AdapterName, RequestId, Seconds
+from lorapick.model.units import AdapterName, Ratio, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import UnknownRequest
 from lorapick.pod.values import Memory, TimeSpent
 from lorapick.sim.measures import GpuTime
 from lorapick.sim.scrapes import Scrape
+from lorapick.wire.emulator_page import memory_pressure
 
 
 class SimPod:
@@ -22,6 +23,7 @@ class SimPod:
         "_down_since",
         "_names",
         "_past",
+        "_preempted",
         "_reports_loaded",
         "_slot_seconds",
         "_slots",
@@ -50,6 +52,8 @@ class SimPod:
         self._reports_loaded = reports_loaded
         self._past = GpuTime()
         """Time of earlier processes, and between them."""
+        self._preempted = 0
+        """Preemptions of earlier processes."""
         self._down_since = now
         unified = engine.config.memory is Memory.UNIFIED
         self._slots = pod.limits.max_cpu_loras if unified else pod.limits.max_loras
@@ -65,7 +69,9 @@ class SimPod:
 
     def die(self, now: Seconds) -> tuple[RequestId, ...]:
         """The process ends; returns the requests that it had. The pod has lived up to now."""
-        self._past = self._past.plus(spent(self.engine.stats(now).time))
+        last = self.engine.stats(now)
+        self._past = self._past.plus(spent(last.time))
+        self._preempted += last.preemptions
         self._down_since = now
         self.alive = False
         self.commanded.clear()
@@ -87,6 +93,16 @@ class SimPod:
         return self._past.plus(spent(self.engine.stats(now).time))
 
     # -- what it has
+
+    def preemptions(self, now: Seconds) -> int:
+        """Since it appeared. The pod has lived up to now."""
+        return self._preempted + self.engine.glance(now).preemptions
+
+    def pressure(self, now: Seconds) -> Ratio:
+        """How short its memory is: as it tells it, or the use of KV memory while requests wait."""
+        seen = self.engine.glance(now)
+        told = memory_pressure(self.engine.config, kv_usage=seen.kv_usage, slots_used=seen.on_gpu)
+        return max(told or 0.0, seen.kv_usage if seen.waiting else 0.0)
 
     def note_slots(self, now: Seconds) -> None:
         """Look at its slots. To be called whenever they may have changed.

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lorapick.model.effects import Dispatch, Effect, Hold, Raise
+from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Raise, Reject, Unload
 from lorapick.model.events import Event
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -31,6 +32,8 @@ from lorapick.sim.residencies import Residencies
 
 PHASES = ("drain", "deallocation", "transfer", "initialisation", "warm_up")
 """Of a swap, in order."""
+_LOADING, _FOLLOWS = Tier.LOADING, Reason.HELD_FOR_LOAD
+"""Found faster than the enum's members."""
 
 
 class Window:
@@ -40,6 +43,9 @@ class Window:
         "abandoned",
         "arrivals",
         "failed",
+        "followed",
+        "held",
+        "held_for",
         "hits",
         "latency",
         "loads",
@@ -50,6 +56,7 @@ class Window:
         "start",
         "swaps",
         "ttft",
+        "unloads",
         "waited",
     )  # fmt: skip
 
@@ -62,11 +69,19 @@ class Window:
         self.abandoned = 0
         self.waited = 0
         """Requests that waited for a load."""
+        self.held = 0
+        """Requests that waited at the picker, for whatever."""
+        self.followed = 0
+        """Requests that followed a load under way, where each would else have caused one."""
         self.hits = 0
         self.misses = 0
         self.output_tokens = 0
         self.swaps: Counter[PodName] = Counter()
+        self.unloads = 0
+        """Asked for by the picker."""
         self.loads = 0
+        self.held_for = Histogram()
+        """How long those that waited at the picker did so, until they were sent to a pod or refused."""
         self.latency = Histogram()
         self.ttft = Histogram()
 
@@ -74,13 +89,17 @@ class Window:
 class _Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "window")
+    __slots__ = ("adapter", "arrived", "follows", "held", "window")
 
     def __init__(self, arrived: Seconds, adapter: AdapterName | None, *, window: Window | None) -> None:
         self.arrived = arrived
         self.adapter = adapter
         self.window = window
         """None: it came during the warm-up."""
+        self.held: Seconds | None = None
+        """Since when it waits at the picker; None: it does not."""
+        self.follows = False
+        """Whether it was held for another one's load."""
 
 
 class Tally:
@@ -95,7 +114,7 @@ class Tally:
         """Requests that arrived during the warm-up."""
         self.holds = 0
         self.alerts: Counter[str] = Counter()
-        """Alerts that the picker raised, by name."""
+        """Alerts that the picker raised, by name; those that stood at `start` count once."""
         self.dispatches: Counter[PodName] = Counter()
         self.swaps_from: Counter[str] = Counter()
         """Swaps by the tier that the adapter came from."""
@@ -138,11 +157,39 @@ class Tally:
         """Count dispatches by pod, holds and alerts."""
         for effect in effects:
             if type(effect) is Dispatch:
-                self.dispatches[effect.target.pod] += 1
+                self._dispatched(effect, now=event.t)
             elif type(effect) is Hold:
-                self.holds += 1
-            elif type(effect) is Raise and event.t >= self.start:
+                self._held(effect, now=event.t)
+            elif type(effect) is Unload and event.t >= self.start:
+                self.window_at(event.t).unloads += 1
+            elif type(effect) is Reject:
+                self._let_go(self._flights[effect.request_id], now=event.t)
+            elif type(effect) is Raise:
                 self.alerts[effect.alert] += 1
+            elif type(effect) is Clear and event.t < self.start:
+                del self.alerts[effect.alert]
+
+    def _dispatched(self, effect: Dispatch, *, now: Seconds) -> None:
+        self.dispatches[effect.target.pod] += 1
+        flight, tier = self._flights[effect.request_id], effect.pick.tier
+        if flight.held is not None:
+            self._let_go(flight, now=now)
+        if flight.window is not None and tier is not None:
+            flight.window.followed += tier is _LOADING or (flight.follows and tier > _LOADING)
+
+    def _held(self, effect: Hold, *, now: Seconds) -> None:
+        self.holds += 1
+        flight = self._flights[effect.request_id]
+        flight.follows = flight.follows or effect.reason is _FOLLOWS
+        if flight.held is None:
+            flight.held = now
+            if flight.window is not None:
+                flight.window.held += 1
+
+    def _let_go(self, flight: _Flight, *, now: Seconds) -> None:
+        if flight.held is not None and flight.window is not None:
+            flight.window.held_for.add(now - flight.held)
+        flight.held = None
 
     def happened(self, pod: PodName, event: PodEvent) -> None:
         """A pod did something."""

@@ -23,6 +23,7 @@ from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
     AdapterSpec,
+    AdapterUnloaded,
     PodConfig,
     PodEvent,
     PodRequest,
@@ -32,6 +33,7 @@ from lorapick.pod.values import (
     SwapFailed,
 )
 from lorapick.sim.arrivals import Arrival
+from lorapick.sim.commands import Commands
 from lorapick.sim.deadlock import Deadlock, require_found
 from lorapick.sim.kernel import Kernel, Priority
 from lorapick.sim.observer import Observer
@@ -90,18 +92,20 @@ class World:
         self._followers = setup.followers
         self._coming = 0
         """Followers that are scheduled and have not arrived."""
+        commands = Commands(self)
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
             Dispatch: self._dispatch,
             Reject: self._reject,
-            Load: self._load,
-            Unload: self._unload,
+            Load: commands.load,
+            Unload: commands.unload,
         }
         """Holds need none: `_arm` wakes the core in time. Notes and alerts are the observer's."""
         self._reactions: dict[type[PodEvent], Callable[[SimPod, Any], None]] = {
             RequestFinished: self._finished,
             RequestFailed: self._failed,
-            SwapEnded: self._loaded,
-            SwapFailed: self._not_loaded,
+            SwapEnded: commands.loaded,
+            SwapFailed: commands.not_loaded,
+            AdapterUnloaded: commands.unloaded,
         }
         self.pods: dict[PodName, SimPod] = {}
         for pod, config in setup.pods:
@@ -267,7 +271,7 @@ class World:
         except PodError as error:
             self._end(arrival.id, _FAILED, status=404 if isinstance(error, UnknownAdapter) else 400)
         sim.note_slots(self.kernel.now)
-        self._rewake(sim)
+        self.rewake(sim)
 
     def _end(self, request_id: RequestId, outcome: Outcome, *, status: int) -> None:
         now, arrival = self.kernel.now, self._open.pop(request_id)
@@ -282,7 +286,8 @@ class World:
 
     # -- pods
 
-    def _rewake(self, sim: SimPod) -> None:
+    def rewake(self, sim: SimPod) -> None:
+        """Wake a pod when it has something to say, unless it is woken before."""
         # First tokens are not waited for: they change nothing, and are handed out with what comes next.
         due = sim.engine.next_end()
         if due is not None and (sim.due is None or due < sim.due):
@@ -294,7 +299,7 @@ class World:
             return  # a sooner wake has overtaken this one, and set what comes next
         sim.due = None
         self.advance(sim)
-        self._rewake(sim)
+        self.rewake(sim)
 
     def settle(self) -> None:
         """Let all pods live up to now, until none has anything more to say."""
@@ -328,29 +333,6 @@ class World:
         # nobody is told of them before that.
         self.apply(said.ResponseStarted, request_id=request_id, status=200)
         self._end(request_id, _FAILED, status=status)
-
-    def _loaded(self, sim: SimPod, event: SwapEnded) -> None:
-        if sim.commanded.pop(event.adapter, event) is None:
-            self.apply(said.LoadSucceeded, pod=sim.pod.name, adapter=event.adapter, by=said.By.CONTROLLER)
-
-    def _not_loaded(self, sim: SimPod, event: SwapFailed) -> None:
-        if sim.commanded.pop(event.adapter, event) is None:
-            fields = {"pod": sim.pod.name, "adapter": event.adapter, "by": said.By.CONTROLLER, "why": event.why}
-            self.apply(said.LoadFailed, **fields)
-
-    def _load(self, effect: Load) -> None:
-        sim = self.pods[effect.pod]
-        self.apply(said.LoadStarted, pod=effect.pod, adapters=effect.adapters, by=said.By.CONTROLLER)
-        for adapter in effect.adapters:
-            sim.commanded[adapter] = None
-            sim.engine.load(adapter, self.kernel.now)
-        sim.note_slots(self.kernel.now)
-        self._rewake(sim)
-
-    def _unload(self, effect: Unload) -> None:
-        sim = self.pods[effect.pod]
-        sim.engine.unload(effect.adapter, self.kernel.now)
-        self.apply(said.Unloaded, pod=effect.pod, adapter=effect.adapter)
 
     # -- scrapes and ticks
 

@@ -5,7 +5,7 @@ from sim_helpers import config
 
 from lorapick.model.pods import LoadedAdapter
 from lorapick.pod.engine import PodEngine
-from lorapick.pod.values import AdapterSpec, PodRequest
+from lorapick.pod.values import AdapterSpec, PodRequest, SwapMode
 from lorapick.sim.scrapes import Scrape
 
 
@@ -46,6 +46,16 @@ def test_who_runs_and_who_waits():
     report = scrape.report(engine, 0.5)
     assert (report.running, report.waiting, report.in_flight_adapters) == (8, 3, ("x",))
     assert report.kv_usage == pytest.approx(engine.stats(0.5).kv_usage)
+
+
+def test_memory_is_told_in_drain_mode_only():
+    engine, scrape = made()
+    assert scrape.report(engine, 0.0).memory_pressure == 0.5
+    submit(engine, "r", "x", now=0.0)
+    kv = engine.stats(0.1).kv_usage
+    assert scrape.report(engine, 0.1).memory_pressure == pytest.approx(0.5 + 0.375 * kv + 0.125 / 2)
+    inline = PodEngine(config(mode=SwapMode.INLINE), now=0.0)
+    assert Scrape(started=0.0, registered=(), slots=1).report(inline, 0.0).memory_pressure is None
 
 
 def test_an_engine_that_says_what_it_holds():

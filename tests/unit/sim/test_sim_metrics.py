@@ -14,7 +14,7 @@ def measures(**values):
     nothing = distribution(Histogram())
     fields = dict.fromkeys(
         ("arrivals", "served", "failed", "rejected", "abandoned", "in_flight", "hits", "misses", "waited", "swaps"), 0
-    )
+    ) | dict.fromkeys(("held", "followed", "turns"), 0)
     return Measures(
         **{
             **fields,
@@ -27,6 +27,7 @@ def measures(**values):
             "slot_seconds": 800.0,
             "latency": distribution(latency) if values.get("served") else nothing,
             "ttft": nothing,
+            "held_for": distribution(latency) if values.get("held") else nothing,
             "gpu": GpuTime(prefill=20.0, decode=60.0, drain=40.0, transfer=10.0, warm_up=30.0, idle=200.0, down=40.0),
             **values,
         }
@@ -43,6 +44,9 @@ BUSY = measures(
     hits=150,
     misses=40,
     waited=30,
+    held=50,
+    followed=12,
+    turns=3,
     swaps=20,
     loads=25,
 )
@@ -60,6 +64,10 @@ BUSY = measures(
         ("swap_rate", 0.05),
         ("peak_swap_rate", 0.5),
         ("loads", 25),
+        ("loads_avoided", 12),
+        ("turns", 3),
+        ("held_share", 0.25),
+        ("held_p95_ms", 300.0),
         ("hit_ratio", 150 / 190),
         ("residency_s", 32.0),
         ("requests_per_residency", 7.6),
@@ -77,7 +85,15 @@ def test_definitions(name, value):
 
 def test_nothing_to_divide_by_is_none_and_never_zero():
     quiet = measures()
-    for name in ("hit_ratio", "residency_s", "requests_per_residency", "swap_share", "lost_share", "p95_ms"):
+    for name in (
+        "hit_ratio",
+        "residency_s",
+        "requests_per_residency",
+        "swap_share",
+        "lost_share",
+        "p95_ms",
+        "held_p95_ms",
+    ):
         assert METRICS[name].of(quiet) is None, name
 
 

@@ -3,9 +3,11 @@
 import pytest
 from sim_helpers import ask
 
-from lorapick.model.effects import Clear, Raise
+from lorapick.model.effects import Clear, Dispatch, Hold, Raise, Reject
 from lorapick.model.events import Ticked
-from lorapick.model.requests import Outcome
+from lorapick.model.picks import Pick
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Outcome, Target
 from lorapick.model.tiers import Tier
 from lorapick.pod.values import (
     AdapterEvicted,
@@ -122,10 +124,54 @@ def test_outcomes_add_up_to_arrivals(outcome):
         tally.check()
 
 
-def test_alerts_and_holds_are_counted():
+def tell(tally, t, *effects):
+    tally.applied(Ticked(t=t, id=1), effects)
+
+
+def begins(alert):
+    return Raise(cause=1, alert=alert, facts={})
+
+
+def ends(alert):
+    return Clear(cause=1, alert=alert, facts={})
+
+
+def test_alerts_count_when_they_stood_after_the_warm_up():
     tally = Tally(start=5.0, window=10.0)
     for t in (1.0, 6.0, 7.0):
-        tally.applied(
-            Ticked(t=t, id=1), [Raise(cause=1, alert="thrash", facts={}), Clear(cause=1, alert="thrash", facts={})]
-        )
+        tell(tally, t, begins("thrash"), ends("thrash"))
     assert dict(tally.alerts) == {"thrash": 2}
+    tally = Tally(start=5.0, window=10.0)
+    tell(tally, 1.0, begins("stays"), begins("goes"))
+    tell(tally, 4.0, ends("goes"))
+    tell(tally, 8.0, ends("stays"))
+    assert dict(tally.alerts) == {"stays": 1}
+
+
+def pick(name, tier=None):
+    return Pick(request_id=name, adapter="x", pod="a", score=1.0, tier=tier, fallbacks=(), policy="weighted", version=1)
+
+
+def sent(name, tier):
+    target = Target(pod="a", address="a:8000")
+    return Dispatch(cause=1, request_id=name, target=target, fallbacks=(), pick=pick(name, tier))
+
+
+def held(name, reason=Reason.HELD_FOR_SLOT):
+    return Hold(cause=1, request_id=name, until=99.0, reason=reason, pick=pick(name))
+
+
+def test_waits_at_the_picker_and_followers_of_loads_are_counted():
+    tally = Tally(start=5.0, window=10.0)
+    tally.arrived(ask(1.0, "x", name="early"))
+    tell(tally, 1.0, held("early"))
+    for name in ("load", "joins", "follows", "place", "refused"):
+        tally.arrived(ask(6.0, "x", name=name))
+    tell(tally, 6.0, sent("load", Tier.CPU), sent("joins", Tier.LOADING))
+    tell(tally, 6.0, held("follows", Reason.HELD_FOR_LOAD), held("place"), held("refused"))
+    tell(tally, 7.0, sent("early", Tier.LOADING), sent("follows", Tier.GPU_SERVING), held("place"))
+    tell(tally, 9.0, sent("place", Tier.GPU_IDLE))
+    tell(tally, 10.0, Reject(cause=1, request_id="refused", status=503, reason=Reason.DEADLINE, message="late"))
+    (window,) = tally.windows
+    assert (window.held, window.followed, tally.holds) == (3, 2, 5)
+    assert (window.held_for.count, window.held_for.total) == (3, 1.0 + 3.0 + 4.0)
