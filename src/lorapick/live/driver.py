@@ -47,6 +47,14 @@ class Recorder(Protocol):
         ...
 
 
+class Controls(Protocol):
+    """Tells pods what no request asks for (see `live.control`)."""
+
+    def perform(self, command: Load | Unload | Register | Touch, /) -> None:
+        """Begin to do it, and return at once."""
+        ...
+
+
 class Driver:
     """One fleet, driven by one event loop. Not thread-safe, by design."""
 
@@ -66,6 +74,8 @@ class Driver:
         self.on_missing: Callable[[PodName], None] = lambda _: None
         """Told when a pod answered 404: its list of models may be another than we know."""
         self.alerts: dict[str, tuple[Seconds, dict[str, str | float]]] = {}
+        self.control: Controls | None = None
+        """Tells pods what no request asks for; None: nobody does."""
         self.started_at = time.time()
         self._clock = clock
         self._recorder = recorder
@@ -237,8 +247,10 @@ class Driver:
                 self.alerts.pop(effect.alert, None)
                 log.info("alert %s cleared", effect.alert)
             case Load() | Unload() | Register() | Touch():
-                # No controller exists yet that the guard could have let through.
-                log.error("no driver for %s yet", type(effect).__name__)
+                if self.control is None:
+                    log.error("no driver for %s yet", type(effect).__name__)
+                else:
+                    self.control.perform(effect)
             case _:
                 raise AssertionError(f"no way to perform {effect!r}")
 
