@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+VLLM := .venv-vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up check test test-system bench calibration clean
+.PHONY: help setup up check test test-system e2e-vllm bench calibration clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,6 +34,10 @@ test: setup ## all tests that need only pip packages
 test-system: setup ## tests with Debian packages (root), and those that take minutes of real time
 	@$(BIN)/python -m pytest -m 'system or twin' $(ARGS)
 
+e2e-vllm: setup ## lorapick before two real vLLM servers on this CPU (5 GB once; then about ten minutes)
+	@$(PYTHON) e2e/vllm/install.py $(VLLM)
+	@$(BIN)/python -m pytest -m vllm e2e/vllm $(ARGS)
+
 bench: setup ## benchmarks, one after the other; results go to docs/benchmarks.md
 	@$(BIN)/python -m bench.run $(ARGS)
 
@@ -40,4 +45,4 @@ calibration: setup ## fit the pod model to measured runs, play those not seen (9
 	@$(BIN)/lorapick calibrate data/calibration/vllm085_h100_multi_lora_runs_half.csv --report docs/calibration.md $(ARGS)
 
 clean: ## remove the environment and run files
-	@rm -rf $(VENV) run .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(VLLM) run .pytest_cache .mypy_cache .ruff_cache .hypothesis

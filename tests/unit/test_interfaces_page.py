@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from lorapick.model import effects, events
+from lorapick.model.alerts import Alert
 from lorapick.model.reasons import STATUS, Reason
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "interfaces.md").read_text()
@@ -26,6 +27,10 @@ def _table(head):
 def test_events_and_effects_are_listed():
     assert set(_table("event")) == _members(events, events.Event)
     assert set(_table("effect")) == _members(effects, effects.Effect)
+
+
+def test_alerts_are_listed():
+    assert [*_table("alert")] == [alert.value for alert in Alert]
 
 
 def test_reasons_and_statuses_are_listed():

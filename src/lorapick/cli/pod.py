@@ -26,7 +26,7 @@ from lorapick.live.podserver import (
     serve,
 )
 from lorapick.live.podserver.options import MAX_ADAPTERS
-from lorapick.model.pods import PodLimits
+from lorapick.model.pods import Engine, PodLimits
 from lorapick.pod.errors import PodError
 from lorapick.pod.values import AdapterSpec, PodConfig, SwapMode
 
@@ -53,6 +53,9 @@ def pod(
     max_model_len: Annotated[int, typer.Option(help="Most tokens of one sequence.")] = _DEFAULT.max_model_len,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = _DEFAULT.block_size,
     kv_blocks: Annotated[int, typer.Option(help="KV blocks in GPU memory.")] = _DEFAULT.kv_blocks,
+    engine: Annotated[
+        str, typer.Option(help="vllm, or sglang: its metrics page, and its unload route, which frees memory.")
+    ] = Engine.VLLM.value,
     mode: Annotated[SwapMode, typer.Option(help="inline: as vLLM; drain: the batch ends first.")] = SwapMode.INLINE,
     load_failure_share: Annotated[float, typer.Option(help="Share of adapter loads that fail, 0 to 1.")] = 0.0,
     adapters: Annotated[
@@ -86,7 +89,9 @@ def pod(
                 kv_blocks=kv_blocks,
                 max_model_len=max_model_len,
                 load_failure_share=load_failure_share,
+                unload_frees=engine == Engine.SGLANG,
             ),
+            engine=_engine(engine),
             adapters=_adapters(adapters, "--adapters"),
             catalogue=_adapters(catalogue, "--catalogue"),
             speed=speed,
@@ -129,6 +134,13 @@ def _say_ready(options: PodServerOptions, served: Served, *, as_json: bool) -> N
     }
     text = f"{options.name} ready at {served.url}: {options.base_model} and {len(options.adapters)} adapters"
     print(json.dumps(facts) if as_json else text, flush=True)
+
+
+def _engine(word: str) -> Engine:
+    try:
+        return Engine(word)
+    except ValueError:
+        raise OptionsError(f"--engine {word}: emulated are vllm and sglang") from None
 
 
 def _limits(slots: int, host: int, *, rank: int, requests: int) -> PodLimits:

@@ -81,6 +81,8 @@ def _tell(reader: LogReader, found: Replay) -> None:
     decided = sum(found.answers.values())
     kinds = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in found.answers.items()) or "none"
     print(f"{found.events:,} events over {found.seconds:,.1f} s, {decided:,} decisions ({kinds})")
+    if found.alerts:
+        print(f"alerts raised: {', '.join(f'{alert} {count}' for alert, count in found.alerts.items())}")
     if found.failures:
         print(f"{found.failures:,} of the events failed in the log, and failed again")
     if found.cut_at is not None:

@@ -46,9 +46,9 @@ def _new_adapters(state: FleetState, now: Seconds) -> Finding:
     names = probation.asked_since(now - WINDOW, now=now) if recent else []
     if names:
         facts = {"adapters": _listed(names), "count": len(names), "traffic_share": round(share, 4)}
-    begins = bool(names) and recent >= LEAST_REQUESTS and share >= state.settings.alerts.new_adapters_share
     lasts = bool(state.loads) and bool(probation.asked_since(alerts.looked, now=now))
-    return Finding(Alert.NEW_ADAPTERS, begins and bool(state.loads), lasts, after=0.0, facts=facts)
+    begins = lasts and recent >= LEAST_REQUESTS and share >= state.settings.alerts.new_adapters_share
+    return Finding(Alert.NEW_ADAPTERS, begins, lasts, after=0.0, facts=facts)
 
 
 def _convoy(state: FleetState, now: Seconds) -> Finding:

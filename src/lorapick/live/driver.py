@@ -9,7 +9,7 @@ wakes the core when a hold runs out. Not here: any decision (see `core`), any pr
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -47,6 +47,14 @@ class Recorder(Protocol):
         ...
 
 
+class Controls(Protocol):
+    """Tells pods what no request asks for (see `live.control`)."""
+
+    def perform(self, command: Load | Unload | Register | Touch, /) -> None:
+        """Begin to do it, and return at once."""
+        ...
+
+
 class Driver:
     """One fleet, driven by one event loop. Not thread-safe, by design."""
 
@@ -65,7 +73,8 @@ class Driver:
         """Told how long each decision took."""
         self.on_missing: Callable[[PodName], None] = lambda _: None
         """Told when a pod answered 404: its list of models may be another than we know."""
-        self.alerts: dict[str, tuple[Seconds, dict[str, str | float]]] = {}
+        self.control: Controls | None = None
+        """Tells pods what no request asks for; None: nobody does."""
         self.started_at = time.time()
         self._clock = clock
         self._recorder = recorder
@@ -229,16 +238,16 @@ class Driver:
             case Hold():
                 pass  # the future of `decide` waits; `_arm` wakes the core in time
             case Note():
-                log.info("%s %s", effect.kind, " ".join(f"{key}={value}" for key, value in effect.facts.items()))
+                log.info("%s %s", effect.kind, _in_words(effect.facts))
             case Raise():
-                self.alerts[effect.alert] = (self._last_t, effect.facts)
-                log.warning("alert %s %s", effect.alert, effect.facts)
+                log.warning("alert %s: %s", effect.alert, _in_words(effect.facts))
             case Clear():
-                self.alerts.pop(effect.alert, None)
-                log.info("alert %s cleared", effect.alert)
+                log.info("alert %s is over: %s", effect.alert, _in_words(effect.facts))
             case Load() | Unload() | Register() | Touch():
-                # No controller exists yet that the guard could have let through.
-                log.error("no driver for %s yet", type(effect).__name__)
+                if self.control is None:
+                    log.error("no driver for %s yet", type(effect).__name__)
+                else:
+                    self.control.perform(effect)
             case _:
                 raise AssertionError(f"no way to perform {effect!r}")
 
@@ -267,6 +276,10 @@ class Driver:
     def _tick(self) -> None:
         self._wakeup, self._wakeup_at = None, float("inf")
         self.submit(lambda t, i: Ticked(t=t, id=i, wall=time.time()))
+
+
+def _in_words(facts: Mapping[str, str | float]) -> str:
+    return " ".join(f"{key}={value}" for key, value in facts.items())
 
 
 def _answer(effects: Sequence[Effect], request_id: RequestId) -> Dispatch | Reject | None:

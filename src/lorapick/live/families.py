@@ -4,7 +4,7 @@ In: a registry. Out: counters and histograms that are fed by events, and a colle
 fleet snapshot. Not here: when they are fed (see `live.metrics`). Names and labels are those of docs/metrics.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from lorapick import __version__
 from lorapick.live.publish import FleetSnapshot, PodRow, Totals
+from lorapick.model.alerts import Alert
 from lorapick.model.units import AdapterName, Seconds
 
 WINDOWS: dict[str, Seconds] = {"10m": 600.0, "1h": 3600.0}
@@ -76,7 +77,14 @@ class Families:
         self.coalesced = Counts(
             "loads_coalesced", "Requests that joined a load in progress instead of causing one.", ("pod",)
         )
-        self._counts = (self.requests, self.picks, self.hits, self.swaps, self.loads, self.failures, self.coalesced)
+        self.pressure = Counts(
+            "pressure_changes", "Changes of a pod's pressure tier, by the tier that it came to.", ("pod", "tier")
+        )
+        self.alerts = Counts("alerts_raised", "Alerts raised.", ("alert",))
+        self._counts = (
+            self.requests, self.picks, self.hits, self.swaps, self.loads, self.failures, self.coalesced, self.pressure,
+            self.alerts,
+        )  # fmt: skip
         for counts in self._counts:
             registry.register(counts)
         self.pick_seconds = Histogram(
@@ -109,6 +117,8 @@ class WithoutCreated(Collector):
             yield family
 
 
+PRESSURE_TIERS = ("none", "soft", "hard", "critical")
+"""By the number that the metric shows."""
 PodGauge = tuple[str, str, Callable[[PodRow], float | None]]
 
 POD_GAUGES: tuple[PodGauge, ...] = (
@@ -121,6 +131,12 @@ POD_GAUGES: tuple[PodGauge, ...] = (
     ("in_flight", "Requests dispatched to the pod that have not ended.", lambda pod: pod.in_flight),
     ("slots", "GPU slots for adapters.", lambda pod: pod.slots),
     ("slots_used", "GPU slots believed to hold an adapter or to wait for one.", lambda pod: pod.slots_used),
+    ("loads_in_flight", "Loads of adapters under way on the pod.", lambda pod: pod.loading),
+    (
+        "pressure_tier",
+        "Pressure tier of the pod: 0 none, 1 soft, 2 hard, 3 critical.",
+        lambda pod: PRESSURE_TIERS.index(pod.pressure) if pod.pressure is not None else None,
+    ),
     ("scrape_age_seconds", "Age of the last good scrape of the pod.", lambda pod: pod.scrape_age_s),
 )
 
@@ -131,10 +147,13 @@ class FleetGauges(Collector):
     def __init__(self) -> None:
         self._fleet: FleetSnapshot | None = None
         self._active: dict[AdapterName, Seconds] = {}
+        self._alerts: tuple[str, ...] = ()
 
-    def take(self, fleet: FleetSnapshot | None, active: dict[AdapterName, Seconds]) -> None:
+    def take(
+        self, fleet: FleetSnapshot | None, active: dict[AdapterName, Seconds], *, alerts: Iterable[str] = ()
+    ) -> None:
         """Show this snapshot; `active` holds each adapter's last request, on the driver's clock."""
-        self._fleet, self._active = fleet, active
+        self._fleet, self._active, self._alerts = fleet, active, tuple(alerts)
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other."""
@@ -151,6 +170,8 @@ class FleetGauges(Collector):
         yield from _envoy_counters(totals)
         yield GaugeMetricFamily("lorapick_requests_in_flight", "Dispatched and not yet ended.", totals.in_flight)
         yield GaugeMetricFamily("lorapick_requests_held", "Requests that wait at the picker.", totals.held)
+        yield from _admission(totals)
+        yield _alerts(self._alerts)
         for gauge in POD_GAUGES:
             yield _pod_gauge(fleet, gauge)
         yield from self._adapter_gauges(fleet)
@@ -173,6 +194,30 @@ class FleetGauges(Collector):
 
     def _count(self, since: Seconds) -> int:
         return sum(last >= since for last in self._active.values())
+
+
+def _admission(totals: Totals) -> Iterator[Metric]:
+    text = "Requests that wait at the picker, by what for."
+    waiting = GaugeMetricFamily("lorapick_requests_waiting", text, labels=["for"])
+    for word, count in totals.waiting.items():
+        waiting.add_metric([word], count)
+    yield waiting
+    yield _by_label(
+        "holds_expired", "Requests that had waited at the picker for as long as they may.", totals.expired, label="for"
+    )
+    for name, text, count in (
+        ("probation_requests", "Requests for adapters on probation: nobody declared them.", totals.probation),
+        ("turns", "Slots cleared for adapters whose requests had waited too long.", totals.turns),
+        ("quarantines", "Times that a pod was left alone with an adapter it had failed to load.", totals.quarantines),
+    ):
+        yield CounterMetricFamily(f"lorapick_{name}", text, count)
+
+
+def _alerts(standing: Collection[str]) -> Metric:
+    family = GaugeMetricFamily("lorapick_alert", "Whether an alert stands: 1 or 0.", labels=["alert"])
+    for alert in Alert:
+        family.add_metric([alert], float(alert in standing))
+    return family
 
 
 def _by_label(name: str, text: str, counts: dict[str, int], *, label: str) -> Metric:

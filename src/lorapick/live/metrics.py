@@ -2,7 +2,7 @@
 
 In: every event with its effects (`Observer`), pick times from the driver, a fleet snapshot at each scrape.
 Out: a page in Prometheus's text format, and a server for it. Names and labels: docs/metrics.md.
-Not here: metrics of pods (they have their own pages), alerts, anything that a decision rests on.
+Not here: metrics of pods (they have their own pages), anything that a decision rests on.
 
 An event costs a few dictionary look-ups and counter increments; whatever needs the whole fleet is made at the
 scrape. Unknown values have no sample: a gauge of 0 would be a claim.
@@ -26,7 +26,7 @@ from lorapick.live.guard import LOOPBACK, Guard
 from lorapick.live.labels import AdapterLabels
 from lorapick.live.publish import Published
 from lorapick.live.web import serving, split_bind
-from lorapick.model.effects import Dispatch, Effect, Hold, Reject
+from lorapick.model.effects import Dispatch, Effect, Hold, Note, Raise, Reject
 from lorapick.model.events import (
     By,
     Event,
@@ -47,6 +47,8 @@ from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 SETTING = "server.metrics"
 NO_REASON = "none"
 UNKNOWN = "unknown"
+PRESSURE = "pressure"
+"""Kind of the notes that say that a pod's tier is another one."""
 WORDS = tuple(tier.word for tier in Tier)
 """By the tier's number: the property makes the word anew each time."""
 
@@ -105,6 +107,8 @@ class Metrics:
             Dispatch: self._dispatch,
             Hold: self._hold,
             Reject: self._reject,
+            Note: self._note,
+            Raise: self._raise,
         }
 
     def show(self, published: Published) -> None:
@@ -131,12 +135,13 @@ class Metrics:
         The snapshot is taken here, in the picker's loop; the text is made in a thread, because a large fleet's page
         takes tens of milliseconds and picks must not wait for all of it.
         """
-        fleet = None
+        fleet, alerts = None, list[str]()
         if self._published is not None:
             fleet = self._published.fleet()
+            alerts = [alert.name for alert in self._published.alerts()]
             self._labels.promote(known=len(self._published.adapters()))
             self._forget(fleet.now)
-        self._gauges.take(fleet, dict(self._active))
+        self._gauges.take(fleet, dict(self._active), alerts=alerts)
         self._count.freeze()
         encode, content_type = choose_encoder(accept)
         return await asyncio.to_thread(encode, self._families), content_type
@@ -182,6 +187,15 @@ class Metrics:
     def _reject(self, effect: Reject, now: Seconds) -> None:
         self._hold_over(effect.request_id, now)
         self._count.requests.add(Outcome.REJECTED, effect.reason)
+
+    def _note(self, effect: Note, now: Seconds) -> None:
+        del now
+        if effect.kind == PRESSURE:
+            self._count.pressure.add(str(effect.facts["pod"]), str(effect.facts["tier"]))
+
+    def _raise(self, effect: Raise, now: Seconds) -> None:
+        del now
+        self._count.alerts.add(effect.alert)
 
     def _dispatched_elsewhere(self, event: RequestDispatched) -> None:
         flight = self._flights.get(event.request_id)

@@ -54,6 +54,10 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last scrape brought nothing; None: it was good."""
     restarts: int = 0
     """Restarts of the pod's process that were noticed."""
+    loading: int = 0
+    """Loads under way there, as far as we know."""
+    pressure: str | None = None
+    """Pressure tier: `none`, `soft`, `hard` or `critical`. None: there was no good scrape yet."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +77,16 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Dispatches by the tier's word as believed at the pick; the base model counts as `base`."""
     loads_inferred: int = 0
     """Loads that an engine was believed to do because of a dispatch."""
+    waiting: dict[str, int] = {}
+    """Requests that wait at the picker now, by what for: `held_for_load`, `held_for_slot`; together `held`."""
+    expired: dict[str, int] = {}
+    """Requests that had waited there for as long as they may, by what for: then sent elsewhere, or refused."""
+    probation: int = 0
+    """Requests for adapters on probation."""
+    turns: int = 0
+    """Slots that were cleared for adapters that had waited for too long."""
+    quarantines: int = 0
+    """Times that a pod was left alone for a while with an adapter that it had failed to load."""
     passed: dict[str, int] = {}
     """Requests sent to any ready pod without a decision, by why (`no_body`, `no_model`, `undecided`, `body_mode`); they
     are not among the arrivals."""

@@ -15,6 +15,7 @@ from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapsh
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Pod
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
@@ -58,6 +59,11 @@ class PublishedViews:
             dispatched=tally.dispatched,
             picks_by_tier=dict(tally.picks_by_tier),
             loads_inferred=tally.loads,
+            waiting={Reason.HELD_FOR_LOAD: len(state.holds), Reason.HELD_FOR_SLOT: len(state.queues)},
+            expired={reason: tally.expired[reason] for reason in (Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT)},
+            probation=tally.on_probation,
+            turns=tally.turns,
+            quarantines=tally.quarantines,
             passed=dict(self._transport.passed),
             faults={**self._transport.faults(), "scoring_error": tally.scoring_errors},
             envoy_requests=None if envoy is None else envoy.requests,
@@ -90,6 +96,8 @@ class PublishedViews:
             scrape_age_s=now - load.last_report if load.last_report is not None else None,
             last_error=load.detail or None,
             restarts=load.restarts,
+            loading=home.loading,
+            pressure=load.pressure_tier.word if load.last_report is not None else None,
         )
 
     def residency(self) -> Sequence[Belief]:
@@ -138,5 +146,6 @@ class PublishedViews:
         return self._driver.fleet.state.journal.explain(request_id)
 
     def alerts(self) -> Sequence[AlertRow]:
-        """Alerts that stand."""
-        return [AlertRow(name=name, since=since, facts=facts) for name, (since, facts) in self._driver.alerts.items()]
+        """Alerts that stand, with the facts of the last look."""
+        standing = self._driver.fleet.state.alerts.standing
+        return [AlertRow(name=alert, since=since, facts=facts) for alert, (since, facts) in standing.items()]

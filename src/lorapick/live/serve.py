@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from lorapick.core.columns import PodColumns
 from lorapick.live.admin import serve_admin
+from lorapick.live.control import PodControl
 from lorapick.live.discovery import FileDiscovery, PodSet
 from lorapick.live.driver import Driver
 from lorapick.live.envoy.watch import EnvoyWatch
@@ -26,7 +28,9 @@ from lorapick.live.metrics import Metrics, serve_metrics
 from lorapick.live.published import PublishedViews
 from lorapick.live.scrape import Scraper
 from lorapick.live.transport_counts import TransportCounts
+from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
+from lorapick.model.units import PodName
 
 
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,11 +124,15 @@ async def _run(
     kv_events = KvEvents(submit=driver.submit, counts=parts.transport)
     driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
+    columns = driver.fleet.state.columns
+    control = PodControl(submit=driver.submit, find=lambda name: _pod(columns, name))
+    driver.control = control
     following = _discover(settings, beside, driver)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(scraper.run(), name="scraper"),
             group.create_task(kv_events.run(), name="KV events"),
+            group.create_task(control.run(), name="control"),
         ]
         if following is not None:
             tasks.append(group.create_task(following.run(), name="discovery"))
@@ -134,6 +142,11 @@ async def _run(
         await stop.wait()
         for task in tasks:
             task.cancel()
+
+
+def _pod(columns: PodColumns, name: PodName) -> Pod | None:
+    row = columns.row_of.get(name)
+    return columns.pods[row] if row is not None else None
 
 
 def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery | None:

@@ -15,7 +15,7 @@ import msgspec
 import xxhash
 
 from lorapick.core.fleet import Fleet
-from lorapick.model.effects import Effect
+from lorapick.model.effects import Effect, Raise
 from lorapick.model.events import Event
 from lorapick.model.units import Seconds
 from lorapick.wire.eventlog import Decided, Failed, Full, LogReader, Result, Step, result_of
@@ -42,6 +42,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """From the first event to the last."""
     answers: dict[str, int]
     """Answers of the replay by kind: `dispatch`, `hold`, `reject`."""
+    alerts: dict[str, int]
+    """Times that the replay raised each alert; the log has none, they follow from its events."""
     failures: int
     """Events that the core refused or broke on, in the log and in the replay alike."""
     digest: str
@@ -62,6 +64,7 @@ class _Core:
         self._digest = xxhash.xxh64()
         self._encode = msgspec.json.Encoder().encode
         self.answers: Counter[str] = Counter()
+        self.alerts: Counter[str] = Counter()
         self.failures = 0
 
     @property
@@ -75,6 +78,8 @@ class _Core:
         except Exception as error:  # noqa: BLE001 - the live driver survived it too; the log says what it was
             outcome = error
         result = result_of(event, outcome)
+        if not isinstance(outcome, Exception):
+            self.alerts.update([effect.alert for effect in outcome if isinstance(effect, Raise)])
         if isinstance(result, Decided):
             self._digest.update(self._encode(outcome))
             self.answers.update([str(answer.__struct_config__.tag) for answer in result.answers])
@@ -106,6 +111,7 @@ def replay(log: LogReader, *, progress: Callable[[], None] = lambda: None) -> Re
         events=events,
         seconds=last - first if first is not None else 0.0,
         answers=dict(core.answers),
+        alerts={str(alert): count for alert, count in core.alerts.items()},
         failures=core.failures,
         digest=core.digest,
         difference=difference,

@@ -79,6 +79,7 @@ def test_adapters_that_nobody_declared_are_named():
     assert facts["traffic_share"] == pytest.approx(32 / 44, abs=0.05)
     assert watch.seconds(29, each=lambda: watch.serve("legal")) == []
     assert watch.seconds(2, each=lambda: watch.serve("legal")) == cleared("new_adapters")
+    assert watch.seconds(60, each=lambda: watch.serve("legal")) == [], "what is of the last minute is no news"
 
 
 def test_few_requests_for_them_are_nobodys_business():

@@ -204,15 +204,19 @@ async def test_a_clock_that_goes_back_does_not_reach_the_core():
     assert [event.t for event, _ in kept.seen] == [10.0, 10.0]
 
 
-async def test_alerts_stand_until_they_are_cleared(caplog):
-    clock = ManualClock(5.0)
-    driver = drive(clock=clock)
-    driver._perform(Raise(cause=1, alert="thrash", facts={"pod": "a"}))
-    assert driver.alerts == {"thrash": (5.0, {"pod": "a"})}
-    assert "thrash" in caplog.text
-    driver._perform(Clear(cause=2, alert="thrash", facts={}))
-    driver._perform(Clear(cause=3, alert="thrash", facts={}))
-    assert driver.alerts == {}
+async def test_alerts_are_logged(caplog):
+    caplog.set_level("INFO")
+    driver = drive(clock=ManualClock(5.0))
+    driver._perform(Raise(cause=1, alert="convoy", facts={"pods": "a, b", "count": 2}))
+    driver._perform(Clear(cause=2, alert="convoy", facts={"seconds": 31.0}))
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "alert convoy: pods=a, b count=2"),
+        ("INFO", "alert convoy is over: seconds=31.0"),
+    ]
+
+
+async def test_what_nobody_can_perform_is_an_error(caplog):
+    driver = drive(clock=ManualClock(5.0))
     driver._perform(Load(cause=4, pod="a", adapters=("legal",), why="pinned"))
     assert "no driver for Load yet" in caplog.text
     with pytest.raises(AssertionError, match="no way to perform"):

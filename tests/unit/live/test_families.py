@@ -4,7 +4,9 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lorapick.live.families import POD_GAUGES, Counts, Families, FleetGauges, WithoutCreated
+from lorapick.core.admission.pressure import Pressure
+from lorapick.live.families import POD_GAUGES, PRESSURE_TIERS, Counts, Families, FleetGauges, WithoutCreated
+from lorapick.model.alerts import Alert
 from lorapick.testing.published import small_fleet
 
 
@@ -36,6 +38,8 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
     families.loads.add("p", "inferred", "disk")
     families.failures.add("p")
     families.coalesced.add("p")
+    families.pressure.add("p", "hard")
+    families.alerts.add("convoy")
     families.hold_seconds.labels("held_for_load").observe(0.1)
     families.freeze()
     found = {family.name: set(family.samples[0].labels) for family in text_string_to_metric_families(page(registry))}
@@ -47,6 +51,8 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
         "lorapick_loads": {"pod", "by", "from"},
         "lorapick_load_failures": {"pod"},
         "lorapick_loads_coalesced": {"pod"},
+        "lorapick_pressure_changes": {"pod", "tier"},
+        "lorapick_alerts_raised": {"alert"},
         "lorapick_pick_seconds": {"le"},
         "lorapick_hold_seconds": {"for", "le"},
     }
@@ -60,6 +66,37 @@ def test_gauges_stand_for_one_snapshot() -> None:
     assert {f"lorapick_{name}" for name, _, _ in POD_GAUGES} < names
     gauges.take(None, {})
     assert list(gauges.collect()) == []
+
+
+def test_what_admission_did_and_which_alerts_stand() -> None:
+    fleet = small_fleet().fleet_now
+    registry, gauges = CollectorRegistry(), FleetGauges()
+    registry.register(gauges)
+    totals = msgspec.structs.replace(
+        fleet.totals, waiting={"held_for_slot": 1}, expired={"held_for_load": 2}, probation=3, turns=4, quarantines=5
+    )
+    pods = [
+        msgspec.structs.replace(pod, pressure=word, loading=1)
+        for pod, word in zip(fleet.pods, ("none", "critical", None), strict=True)
+    ]
+    gauges.take(msgspec.structs.replace(fleet, totals=totals, pods=tuple(pods)), {}, alerts=["queues"])
+    lines = page(registry).splitlines()
+    for line in (
+        'lorapick_requests_waiting{for="held_for_slot"} 1.0',
+        'lorapick_holds_expired_total{for="held_for_load"} 2.0',
+        "lorapick_probation_requests_total 3.0",
+        "lorapick_turns_total 4.0",
+        "lorapick_quarantines_total 5.0",
+        'lorapick_loads_in_flight{pod="pod-07"} 1.0',
+        'lorapick_pressure_tier{pod="pod-02"} 0.0',
+        'lorapick_pressure_tier{pod="pod-05"} 3.0',
+        'lorapick_alert{alert="queues"} 1.0',
+        'lorapick_alert{alert="convoy"} 0.0',
+    ):
+        assert line in lines
+    assert not any("pressure_tier" in line and "pod-07" in line for line in lines), "it was never scraped"
+    assert sum(line.startswith("lorapick_alert{") for line in lines) == len(Alert)
+    assert tuple(tier.word for tier in Pressure) == PRESSURE_TIERS
 
 
 def test_what_is_not_known_of_envoy_has_no_sample() -> None:

@@ -35,6 +35,8 @@ def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
     transport, envoy = TransportCounts(), EnvoyWatch("unix:/nowhere")
     views = PublishedViews(driver := Driver(Settings(), seed=0), transport=transport, envoy=envoy)
     assert views.fleet().totals == Totals(
+        waiting={"held_for_load": 0, "held_for_slot": 0},
+        expired={"held_for_load": 0, "held_for_slot": 0},
         faults={
             "decide_failure": 0,
             "protocol_error": 0,
@@ -43,7 +45,7 @@ def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
             "kv_events_missed": 0,
             "kv_events_malformed": 0,
             "scoring_error": 0,
-        }
+        },
     )
     transport.passed["no_body"] += 2
     transport.decide_failures, transport.protocol_errors, transport.stream_errors = 1, 2, 3

@@ -77,6 +77,24 @@ class AdapterRoutes:
                 raise not_found(f"The lora adapter '{name}' cannot be found.") from None
         return Response(f"Success: LoRA adapter '{name}' removed successfully.")
 
+    async def unload_freeing(self, request: Request) -> Response:
+        """POST /unload_lora_adapter of SGLang: forget the name; answer when the weights are gone."""
+        body = read_body(UnloadBody, request.headers.get("content-type", ""), await request.body())
+        name, error = body.lora_name, ""
+        try:
+            await self._driver.unload_freeing(name)
+        except UnknownAdapter:
+            error = f"LoRA adapter with name {name} is not loaded."
+        loaded = {each: self._paths.get(each, CATALOGUE_ROOT + each) for each in self._driver.registered}
+        answer = {"success": not error, "error_message": error, "loaded_adapters": loaded}
+        return MsgspecResponse(answer, status_code=400 if error else 200)
+
+    async def server_info(self, request: Request) -> Response:
+        """GET /server_info of SGLang: its arguments, those that say how many adapters it holds."""
+        del request
+        slots = self._options.config.limits.max_loras + 1
+        return MsgspecResponse({"enable_lora": True, "max_loras_per_batch": slots, "max_loaded_loras": None})
+
     async def models(self, request: Request) -> Response:
         """GET /v1/models: the base model and every registered adapter, in memory or not."""
         del request

@@ -36,6 +36,7 @@ from lorapick.live.podserver.more_dialects import Messages, Responses
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.pooling import Pooling
 from lorapick.live.podserver.refusals import RefusalError, bad_request, http_refusal
+from lorapick.model.pods import Engine
 
 VLLM_VERSION = "0.32.0"
 
@@ -112,7 +113,12 @@ def _model_routes(options: PodServerOptions, driver: PodDriver) -> list[BaseRout
         *(_post(path, pooling.rerank) for path in ("/rerank", "/v1/rerank", "/v2/rerank")),
         *(_post(path, pooling.score) for path in ("/score", "/v1/score")),
     ]
-    if options.runtime_lora:
+    if options.engine is Engine.SGLANG:
+        routes += [
+            _post("/unload_lora_adapter", adapters.unload_freeing),
+            Route("/server_info", adapters.server_info),
+        ]
+    elif options.runtime_lora:
         routes += [
             _post("/v1/load_lora_adapter", adapters.load),
             _post("/v1/unload_lora_adapter", adapters.unload),

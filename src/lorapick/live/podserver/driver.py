@@ -22,6 +22,7 @@ from lorapick.model.units import AdapterName, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.values import (
     AdapterSpec,
+    AdapterUnloaded,
     FirstToken,
     PodConfig,
     PodEvent,
@@ -56,6 +57,7 @@ class PodDriver:
         self._engine = PodEngine(config, adapters, now=clock.now(), draw=draw)
         self._tickets: dict[RequestId, Ticket] = {}
         self._loads: dict[AdapterName, list[asyncio.Future[str | None]]] = {}
+        self._unloads: dict[AdapterName, list[asyncio.Future[None]]] = {}
         self._loaded_from: dict[AdapterName, str] = {}
         self._specs = {adapter.name: adapter for adapter in adapters}
         self._wake = asyncio.Event()
@@ -130,6 +132,17 @@ class PodDriver:
         """Forget a name, as vLLM does: memory keeps the weights. Raises UnknownAdapter."""
         self._engine.unload(name, self._live())
 
+    async def unload_freeing(self, name: AdapterName) -> None:
+        """Forget a name, as SGLang does: return when its last request has ended and its weights are gone.
+
+        Raises UnknownAdapter. Only for pods whose configuration says that an unload frees.
+        """
+        self._engine.unload(name, self._live())
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unloads.setdefault(name, []).append(ended)
+        self._wake.set()
+        await ended
+
     def restart(self) -> None:
         """Die and come back at once: requests in flight fail, memory is empty, counters begin anew."""
         now = self._live()
@@ -196,6 +209,8 @@ class PodDriver:
             self._settle_load(event.adapter, None)
         elif isinstance(event, SwapFailed):
             self._settle_load(event.adapter, event.why)
+        elif isinstance(event, AdapterUnloaded):
+            self._settle_unload(event.adapter)
         elif isinstance(event, RequestStarted | FirstToken | RequestFinished | RequestFailed):
             ticket = self._tickets.get(event.request_id)
             if ticket is not None:
@@ -236,6 +251,11 @@ class PodDriver:
             if not ended.done():
                 ended.set_result(why)
 
+    def _settle_unload(self, adapter: AdapterName) -> None:
+        for ended in self._unloads.pop(adapter, ()):
+            if not ended.done():
+                ended.set_result(None)
+
     def _fail_all(self, why: str) -> None:
         refusal: RefusalError = internal(why)
         for ticket in self._tickets.values():
@@ -243,3 +263,5 @@ class PodDriver:
         self._tickets.clear()
         for adapter in list(self._loads):
             self._settle_load(adapter, why)
+        for adapter in list(self._unloads):
+            self._settle_unload(adapter)

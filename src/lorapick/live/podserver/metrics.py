@@ -18,9 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.faults import FaultSwitch
 from lorapick.live.podserver.options import PodServerOptions
+from lorapick.model.pods import Engine
 from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.values import PodStats, TimeSpent
-from lorapick.wire import emulator_page, vllm_page
+from lorapick.wire import emulator_page, sglang_page, vllm_page
 from lorapick.wire.emulator_page import Truths
 from lorapick.wire.vllm_page import PageFacts, ResidentAdapter
 
@@ -101,12 +102,16 @@ class BusyShare:
 class EngineCollector(Collector):
     """The engine families."""
 
-    def __init__(self, looks: Looks) -> None:
+    def __init__(self, looks: Looks, engine: Engine) -> None:
         self._looks = looks
+        self._engine = engine
 
     def collect(self) -> Iterable[Metric]:
         """Called by the registry for each page."""
-        return vllm_page.families(self._looks.look()[0])
+        facts, truths = self._looks.look()
+        if self._engine is Engine.SGLANG:
+            return sglang_page.families(facts.model_name, config=truths.config, stats=truths.stats)
+        return vllm_page.families(facts)
 
 
 class TruthCollector(Collector):
@@ -191,7 +196,7 @@ def build_registry(
     PlatformCollector(registry)
     registry.register(EmulatedProcess(driver))
     looks = Looks(options, driver, switch)
-    registry.register(EngineCollector(looks))
+    registry.register(EngineCollector(looks, options.engine))
     http = HttpCounters(registry)
     # Last on the page, where the scraper looks for them.
     registry.register(TruthCollector(looks))

@@ -7,7 +7,7 @@ Not here: files of adapters (see `adapters_file`), flags (see `cli.pod`), behavi
 
 import msgspec
 
-from lorapick.model.pods import PodLimits
+from lorapick.model.pods import Engine, PodLimits
 from lorapick.model.units import AdapterName, PodName, Seconds
 from lorapick.pod.values import SPEEDS, AdapterSpec, PodConfig
 
@@ -22,7 +22,7 @@ class OptionsError(ValueError):
 
 
 class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """One emulated vLLM pod behind HTTP."""
+    """One emulated pod behind HTTP."""
 
     name: PodName = "pod-0"
     host: str = "127.0.0.1"
@@ -34,6 +34,9 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Registered at the start (`--lora-modules`), not in memory."""
     catalogue: tuple[AdapterSpec, ...] = ()
     """On the emulated disk only: `/v1/load_lora_adapter` finds them at `/adapters/<name>`."""
+    engine: Engine = Engine.VLLM
+    """`sglang`: SGLang's metrics page, `/server_info`, and its unload route, which frees if `config.unload_frees`; all
+    else is vLLM's. Others are not emulated."""
     speed: float = 1.0
     """Model seconds per real second. Everything the pod reports is in real seconds."""
     runtime_lora: bool = True
@@ -58,6 +61,8 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             f"speed is {self.speed}; it must be {slowest:g} to {fastest:g} (1.0 is real time)",
         )
         _require(0 <= self.port <= 65_535, f"port is {self.port}; ports go from 0 (any free one) to 65535")
+        emulated = (Engine.VLLM, Engine.SGLANG)
+        _require(self.engine in emulated, f"engine is {self.engine}; emulated are {' and '.join(emulated)}")
         events = self.kv_events_port or 0
         _require(0 <= events <= 65_535, f"kv_events_port is {events}; ports go from 0 (any free one) to 65535")
         _require(bool(self.name), "name is empty; name the pod, for example pod-0")

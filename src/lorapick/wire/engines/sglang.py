@@ -6,7 +6,7 @@ Series are told apart by `dp_rank` (engines, which add up) and by `tp_rank` and 
 repeat the engine's figures).
 """
 
-from lorapick.model.pods import PodReport
+from lorapick.model.pods import GpuSource, PodReport
 from lorapick.wire.engines.readings import PROCESS_START, Readings
 
 _RUNNING = "sglang:num_running_reqs"
@@ -35,11 +35,15 @@ def parse(page: bytes) -> PodReport:
         read.also((_PAGE_SIZE, _PAGES))  # newer versions: gauges of their own
         block = read.largest(_PAGE_SIZE, where=_FIRST_RANK)
         blocks = read.count(_PAGES, where=_FIRST_RANK)
+    gpu, memory = read.emulated()
     slots = read.largest(_SLOTS, where=_FIRST_RANK)  # `--max-loras-per-batch`, which counts the base model as one
     return PodReport(
         waiting=read.count(_WAITING, where=_FIRST_RANK),
         running=read.count(_RUNNING, where=_FIRST_RANK),
         kv_usage=read.share(_KV, where=_FIRST_RANK),
+        gpu_utilization=gpu,
+        gpu_source=GpuSource.UNKNOWN if gpu is None else GpuSource.POD,
+        memory_pressure=memory,
         preemptions=read.count(_RETRACTED, where=_FIRST_RANK),
         max_loras=None if slots is None else max(1, slots - 1),
         block_size=block,
