@@ -142,7 +142,7 @@ def _instead(case: Case, choice: Choice, *, row: int) -> Choice:
 def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effect:
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
-    if flight.follow_until is not None or flight.waits_since is not None:
+    if flight.waits_since is not None:
         state.stop_waiting(request.id)
     row, targets = choice.row, columns.targets
     made = pick_value(case, choice, follows=targets[row].pod if follows_load else None)

@@ -110,7 +110,7 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     flight = state.flights.pop(event.request_id, None)
     if flight is None:
         return []
-    if flight.follow_until is not None or flight.waits_since is not None:
+    if flight.waits_since is not None:
         state.stop_waiting(event.request_id)
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1

@@ -73,7 +73,7 @@ class Flight:
         """Until when it may wait for another request's load; None: it has not waited."""
 
         self.waits_since: Seconds | None = None
-        """Since when it waits for a place; None: it has not waited for one."""
+        """Since when it waits at the picker, for whatever; None: it has not waited."""
         self.sent: Seconds = 0.0
         """When it was dispatched."""
         self.load_then = 0.0

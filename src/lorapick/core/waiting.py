@@ -40,6 +40,8 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
         if room is None:
             return [_shed(case)]
         effects = room
+        if flight.waits_since is None:
+            flight.waits_since = case.now
         flight.follow_until = _patience(case, row)
     elif state.holds.row_of(request.id) == row:
         return []
@@ -126,7 +128,8 @@ def _patience(case: Case, row: int) -> Seconds:
     assert name is not None
     ends = residency.loading_until(row, name)
     bounds = [max(ends if ends is not None else now, now) + residency.load_time(Tier.DISK)]
-    bounds.append(now + case.state.settings.admission.max_wait)
+    since = flight.waits_since if flight.waits_since is not None else now
+    bounds.append(since + case.state.settings.admission.max_wait)
     if flight.request.deadline is not None:
         bounds.append(flight.request.deadline)
     return min(bounds)

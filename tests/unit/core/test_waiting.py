@@ -98,7 +98,7 @@ def test_a_follower_whose_load_has_ended_waits_for_a_place_and_keeps_its_own():
     book.start("r1")
     book.arrive("code", id="shed")
     assert book.effects[-1].reason is Reason.SHED
-    assert book.wait(1.5) == ["r3 waits for a place until 31.4"]
+    assert book.wait(1.5) == ["r3 waits for a place until 30"]
     assert drained(book, 2) == ["q", "r3"]
 
 
