@@ -165,6 +165,16 @@ def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
     assert report.alerts == {}
 
 
+def test_a_convoy_is_told_of_where_there_is_one():
+    scenario = load_scenario("convoy", overrides={"run": "{for: 90s, warm_up: 30s}"})
+    (expected,) = [each for each in scenario.expect if each.metric == "alerts"]
+    reports = {
+        policy: run(scenario, policy=policy, options=Options(bounds=False)) for policy in ("round-robin", "weighted")
+    }
+    assert reports[expected.policy].alerts == {"convoy": 1}
+    assert reports["weighted"].alerts == {}
+
+
 def test_a_batch_blip_under_each_retention_policy():
     """[R3.2] LRU pays for each batch, LFU for ever; what damps bursts does with little more than is needed."""
     grid = load_scenario("batch-blip").grid
