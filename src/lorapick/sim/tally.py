@@ -174,7 +174,7 @@ class Tally:
             elif type(effect) is Reject:
                 self._let_go(self._flights[effect.request_id], now=event.t)
             elif type(effect) is Raise:
-                self.stood.append(Stood(effect.alert, event.t))
+                self.stood.append(Stood(str(effect.alert), event.t))
             elif type(effect) is Clear:
                 self._cleared(effect.alert, now=event.t)
 

@@ -147,6 +147,8 @@ def test_a_small_war_story_thrashes_after_the_split():
     assert value("residency_s", after) < 30.0
     assert value("p95_ms", after) > 1.3 * value("p95_ms", before)
     assert value("useful_share", after) < value("useful_share", before)
+    assert value("alerts", before) == 0 < value("alerts", after)
+    assert report.alerts == {"convoy": 1}
 
 
 def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
