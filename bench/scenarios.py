@@ -45,6 +45,9 @@ PLAYED = {"war-story": ("weighted", "cost"), "healthy": ("weighted", "cost")}
 """Policies of scenarios that last for hours."""
 CAPACITY_OF = ("saas-50", "convoy", "hotspot")
 CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted", "cost")
+FAMILY_SEEDS = {"pressure": 3}
+IN_PERIODS = {"pressure": ("p50_ms", "p95_ms", "preemptions", "tight_share", "unloads", "lost_share")}
+"""Families of which some figures are shown by period."""
 MEASURED = 120.0
 """Seconds after the warm-up that a search for a capacity plays."""
 
@@ -102,8 +105,8 @@ def figures(scenario: Scenario, *, seeds: int, workers: int | None) -> Iterator[
         yield from capacity(scenario, workers)
 
 
-def cell(compared: Comparison, policy: str, name: str) -> str:
-    return estimated(compared.of(name, policy), METRICS[name])
+def cell(compared: Comparison, policy: str, name: str, *, period: str | None = None) -> str:
+    return estimated(compared.of(name, policy, period=period), METRICS[name])
 
 
 def fewest(reports: Sequence[RunReport], policy: str) -> list[str]:
@@ -156,9 +159,12 @@ def ratio(one: Capacity, other: Capacity) -> str:
 
 
 def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
-    yield f"    lorapick simulate {scenario.name} --grid"
+    runs = FAMILY_SEEDS.get(scenario.name, 1)
+    yield f"    lorapick simulate {scenario.name} --grid" + (f" --seeds {runs}" if runs > 1 else "")
     yield ""
     rows, places, said = [], [], []
+    in_periods, by_period = IN_PERIODS.get(scenario.name, ()), list[list[str]]()
+    seeds = range(1, 1 + runs)
     for point in points(scenario.grid):
         try:
             there = load_scenario(scenario.name, overrides=point)
@@ -166,13 +172,19 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
             rows.append([*point.values(), error.problems[0].message, *[""] * len(FAMILY)])
             continue
         policy = there.settings.picking.policy
-        reports = play_all(jobs_for(there, policies=[policy], seeds=[1]), workers=workers)
+        reports = play_all(jobs_for(there, policies=[policy], seeds=seeds), workers=workers)
         compared = compare(reports)
+        by_period += [
+            [*point.values(), period.name, *(cell(compared, policy, name, period=period.name) for name in in_periods)]
+            for period in (there.periods if in_periods else ())
+        ]
         cells = [cell(compared, policy, name) for name in FAMILY]
         rows.append([*point.values(), *cells, bound(reports, policy, name="service_order")])
         places.append([*point.values()])
         said.append(list(expected_rows(there, compared)))
     yield from table([*scenario.grid, *(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]], rows)
+    if in_periods:
+        yield from table([*scenario.grid, "period", *(METRICS[name].label for name in in_periods)], by_period)
     for line in said_of_all(said):
         yield f"Beside the article: {line}."
         yield ""

@@ -5,6 +5,7 @@ In: an endpoint. Out: answers with their times. Not here: what they should be.
 
 import asyncio
 import itertools
+import random
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -79,8 +80,9 @@ async def send(to: openai.AsyncOpenAI, ask: Ask) -> Answer:
     return Answer(ask=ask, text="".join(pieces), pod=pod, first_token=first or took, seconds=took)
 
 
-async def send_all(endpoint: str, asks: Iterable[Ask], *, at_once: int) -> list[Answer]:
-    """Send them in this order, so many at once."""
+async def send_all(endpoint: str, asks: Iterable[Ask], *, at_once: int, pause: float = 0.0) -> list[Answer]:
+    """Send them in this order, so many at once, each client with random pauses of up to `pause` seconds."""
+    draw = random.Random(0)
     waiting = iter(asks)
     answers: list[Answer] = []
 
@@ -89,6 +91,7 @@ async def send_all(endpoint: str, asks: Iterable[Ask], *, at_once: int) -> list[
         async def work() -> None:
             for ask in waiting:
                 answers.append(await send(to, ask))
+                await asyncio.sleep(draw.random() * pause)
 
         await asyncio.gather(*(work() for _ in range(at_once)))
     return answers

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from vllm_kit import PYTHON, RUN, Front, Server, front
 
 # As in tests/conftest.py: keeps a loop from being made that nobody closes.

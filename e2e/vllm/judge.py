@@ -8,6 +8,7 @@ Classes: `gpu` (in a slot), `loading` (in none, and a request for it that was se
 """
 
 import bisect
+import itertools
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ class Held:
         """How often it changed tier."""
         first, last = (bisect.bisect_right(self.times, t) - 1 for t in (since, until))
         tiers = [self._tier(adapter, index) for index in range(first, last + 1)]
-        return sum(one != other for one, other in zip(tiers, tiers[1:], strict=False))
+        return sum(one != other for one, other in itertools.pairwise(tiers))
 
     def loads(self, since: float, until: float) -> int:
         """Adapters that came into a slot."""
@@ -144,8 +145,9 @@ def _decided(there: Held, adapter: str, sent: list[str], now: float) -> str:
 
 
 def right_when_run(verdict: Verdict) -> bool:
-    """Whether the adapter's next step met what the decision counted on; who follows a load counts on another's step."""
-    if verdict.believed == "loading":
+    """Whether the adapter was loaded just when the decision said so, and from there; a load that a request before it
+    had caused is not this one's."""
+    if verdict.believed in ("gpu", "loading"):
         return verdict.met == "gpu" or verdict.decided == "loading"
     return verdict.believed == verdict.met
 

@@ -1,7 +1,7 @@
 """A random Llama of 2.4 million parameters, a tokenizer and six LoRA adapters: `python make_model.py DIRECTORY`.
 
-In: a directory. Out: in it `base/` (2 layers, hidden 256, tokenizer with chat template) and `ad0/` ... `ad5/` (PEFT; ranks
-4, 8, 16, 4, 8, 16; A and B from N(0, 0.3), so that greedy answers differ). The same seed gives the same files.
+In: a directory. Out: in it `base/` (2 layers, hidden 256, tokenizer with chat template) and `ad0/` to `ad5/` (PEFT;
+ranks 4, 8, 16, 4, 8, 16; A and B from N(0, 0.3), so that greedy answers differ). The same seed, the same weights.
 Not here: anything learnt. Runs in `.venv-vllm`, needs no network.
 """
 

@@ -59,10 +59,14 @@ def test_no_answer_is_another_adapters(fleet: Front, servers: list[Server], repo
     report["Answers"] = [
         "| requests, half of them streamed, half chats | at once | own text | other text |",
         "|---|---|---|---|",
-        f"| six adapters, through lorapick | {AT_ONCE} | {len(adapters) - len(wrong(adapters, texts))} |"
-        f" {len(wrong(adapters, texts))} |",
-        f"| base model alone, through lorapick | {AT_ONCE} | {len(base) - len(wrong(base, texts))} |"
-        f" {len(wrong(base, texts))} |",
+        (
+            f"| six adapters, through lorapick | {AT_ONCE} | {len(adapters) - len(wrong(adapters, texts))} |"
+            f" {len(wrong(adapters, texts))} |"
+        ),
+        (
+            f"| base model alone, through lorapick | {AT_ONCE} | {len(base) - len(wrong(base, texts))} |"
+            f" {len(wrong(base, texts))} |"
+        ),
         f"| control without lorapick: `base` beside `ad0`, `base` | 8 | {asked_base - len(of_base)} | {len(of_base)} |",
     ]
     assert {answer.pod for answer in adapters} == {server.name for server in servers}

@@ -6,6 +6,7 @@ import sys
 
 import openai
 import pytest
+
 from clients import Ask, client, new_id, send, send_all
 from judge import Held
 from vllm_kit import ADAPTERS, BASE, Front, Server

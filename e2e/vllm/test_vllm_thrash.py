@@ -1,4 +1,4 @@
-"""Six adapters for four slots: lorapick's admission beside round robin, in turns, in one run. Reports; judges no time."""
+"""Six adapters for four slots: lorapick's admission beside round robin, in turns, in one run. Judges no time."""
 
 import asyncio
 import random
@@ -56,7 +56,9 @@ def play(servers: list[Server], arm: str, number: int) -> dict[str, float]:
         with Deferred(servers) as deferred:
             answers = asyncio.run(send_all(running.endpoint, load(seed=number // len(ARMS)), at_once=AT_ONCE))
         ended = time.monotonic()
-    first, whole = ([1000 * value for value in times] for times in zip(*((a.first_token, a.seconds) for a in answers)))
+    first, whole = (
+        [1000 * value for value in times] for times in zip(*((a.first_token, a.seconds) for a in answers), strict=False)
+    )
     return {
         "requests/s": len(answers) / (ended - began),
         "first token p50, ms": statistics.median(first),
@@ -81,8 +83,10 @@ def test_admission_beside_round_robin(servers: list[Server], report: dict[str, l
         figures = [[found[name] for found in results[arm]] for arm in ARMS]
         rows.append(f"| {name} | {' | '.join(spread(values) for values in figures)} |")
     report["Six adapters, four slots"] = [
-        f"{REQUESTS} streamed requests of {TOKENS} tokens, {AT_ONCE} at once; {ROUNDS} rounds in turns: median"
-        " (least to most).",
+        (
+            f"{REQUESTS} streamed requests of {TOKENS} tokens, {AT_ONCE} at once; {ROUNDS} rounds in turns: median"
+            " (least to most)."
+        ),
         "",
         f"| | {' | '.join(ARMS)} |",
         f"|---|{'---|' * len(ARMS)}",

@@ -105,7 +105,7 @@ class Server:
         self._began = time.monotonic()
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                with_parent(*self._command()),
+                [sys.executable, str(HERE / "keeper.py"), str(os.getpid()), *self._command()],
                 env=self._environment(),
                 stdout=log,
                 stderr=log,
@@ -204,9 +204,11 @@ class Front:
             t = row.get("t", t)
             if row["type"] == "RequestArrived":
                 models[row["request"]["id"]] = row["request"]["model"]
-            for answer in row.get("answers", ()):
-                if answer["kind"] == "dispatch":
-                    found.append({"t": t, "tier": None, **answer, "adapter": models[answer["request_id"]]})
+            found += [
+                {"t": t, "tier": None, **answer, "adapter": models[answer["request_id"]]}
+                for answer in row.get("answers", ())
+                if answer["kind"] == "dispatch"
+            ]
         return found
 
 

@@ -53,17 +53,11 @@ def pod(
     max_model_len: Annotated[int, typer.Option(help="Most tokens of one sequence.")] = _DEFAULT.max_model_len,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = _DEFAULT.block_size,
     kv_blocks: Annotated[int, typer.Option(help="KV blocks in GPU memory.")] = _DEFAULT.kv_blocks,
-    engine: Annotated[
-        str, typer.Option(help="vllm, or sglang: its metrics page, and its unload route, which frees memory.")
-    ] = Engine.VLLM.value,
+    engine: Annotated[str, typer.Option(help="vllm, or sglang: its page, and its unload, which frees.")] = "vllm",
     mode: Annotated[SwapMode, typer.Option(help="inline: as vLLM; drain: the batch ends first.")] = SwapMode.INLINE,
     load_failure_share: Annotated[float, typer.Option(help="Share of adapter loads that fail, 0 to 1.")] = 0.0,
-    adapters: Annotated[
-        str, typer.Option(help="Adapters registered at the start: how many, or a YAML or JSON file that lists them.")
-    ] = "0",
-    catalogue: Annotated[
-        str, typer.Option(help="Adapters that can be loaded from /adapters/NAME: how many, or a file.")
-    ] = "0",
+    adapters: Annotated[str, typer.Option(help="Registered at the start: how many, or a file that lists them.")] = "0",
+    catalogue: Annotated[str, typer.Option(help="Can be loaded from /adapters/NAME: how many, or a file.")] = "0",
     speed: Annotated[float, typer.Option(help="Model seconds per real second.")] = 1.0,
     runtime_lora: Annotated[bool, typer.Option(help="Offer /v1/load_lora_adapter and /v1/unload_lora_adapter.")] = True,
     report_loaded: Annotated[bool, typer.Option(help="Report which adapters are in memory, as newer vLLM.")] = False,

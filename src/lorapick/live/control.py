@@ -94,11 +94,11 @@ class PodControl:
         elif command.pod in self._under_way:
             self._failed(command, "another command is under way there")
         else:
-            doing = self._unload(self._session, f"http://{pod.address}{path}", command)
+            doing = self._unload(command, self._session, url=f"http://{pod.address}{path}")
             task = self._under_way[command.pod] = asyncio.create_task(doing, name=f"unload {command.pod}")
             task.add_done_callback(lambda _: self._under_way.pop(command.pod, None))
 
-    async def _unload(self, session: aiohttp.ClientSession, url: str, command: Unload) -> None:
+    async def _unload(self, command: Unload, session: aiohttp.ClientSession, *, url: str) -> None:
         try:
             body = {"lora_name": command.adapter}
             async with session.post(url, json=body, allow_redirects=False) as response:

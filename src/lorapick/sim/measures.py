@@ -87,6 +87,8 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Requests that followed a load under way, where each would else have caused one."""
     turns: int
     """Slots that were cleared for an adapter whose requests had waited for too long."""
+    alerts: int
+    """Alerts of the picker that stood at some time."""
     swaps: int
     """Loads begun while a request waited for them."""
     loads: int

@@ -73,6 +73,7 @@ _ALL = (
         "requests that followed a load under way instead of causing one",
     ),
     Metric("turns", "turns", "", lambda m: m.turns, "slots cleared for adapters that had waited for too long"),
+    Metric("alerts", "alerts", "", lambda m: m.alerts, "alerts of the picker that stood at some time"),
     Metric(
         "held_share",
         "held",

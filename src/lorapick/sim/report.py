@@ -63,7 +63,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     failed_loads: int
     holds: int
     alerts: dict[str, int]
-    """Times that the picker raised each alert after the warm-up."""
+    """How often each alert of the picker stood at some time after the warm-up."""
     residency: Distribution
     """Of finished residencies only, so biased towards short ones; the unbiased mean is `residency_s` of `whole`."""
     hit_to_evict: Distribution

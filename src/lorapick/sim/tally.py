@@ -7,7 +7,8 @@ happened (see `sim.conservation`), ratios (see `sim.metrics`).
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
 
 from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Raise, Reject, Unload
 from lorapick.model.events import Event
@@ -86,6 +87,14 @@ class Window:
         self.ttft = Histogram()
 
 
+class Stood(NamedTuple):
+    """An alert that stood."""
+
+    alert: str
+    since: Seconds
+    until: Seconds = inf
+
+
 class _Flight:
     """One request between its arrival and its end."""
 
@@ -113,8 +122,8 @@ class Tally:
         self.early = 0
         """Requests that arrived during the warm-up."""
         self.holds = 0
-        self.alerts: Counter[str] = Counter()
-        """Alerts that the picker raised, by name; those that stood at `start` count once."""
+        self.stood: list[Stood] = []
+        """Alerts that the picker raised, those of the warm-up too."""
         self.dispatches: Counter[PodName] = Counter()
         self.swaps_from: Counter[str] = Counter()
         """Swaps by the tier that the adapter came from."""
@@ -165,9 +174,9 @@ class Tally:
             elif type(effect) is Reject:
                 self._let_go(self._flights[effect.request_id], now=event.t)
             elif type(effect) is Raise:
-                self.alerts[effect.alert] += 1
-            elif type(effect) is Clear and event.t < self.start:
-                del self.alerts[effect.alert]
+                self.stood.append(Stood(str(effect.alert), event.t))
+            elif type(effect) is Clear:
+                self._cleared(effect.alert, now=event.t)
 
     def _dispatched(self, effect: Dispatch, *, now: Seconds) -> None:
         self.dispatches[effect.target.pod] += 1
@@ -185,6 +194,14 @@ class Tally:
             flight.held = now
             if flight.window is not None:
                 flight.window.held += 1
+
+    def _cleared(self, alert: str, *, now: Seconds) -> None:
+        place = max(place for place, stood in enumerate(self.stood) if stood.alert == alert)
+        self.stood[place] = self.stood[place]._replace(until=now)
+
+    def alerts(self, start: Seconds, end: Seconds) -> dict[str, int]:
+        """How often each alert stood at some time in [start, end)."""
+        return dict(Counter(each.alert for each in self.stood if each.since < end and start < each.until))
 
     def _let_go(self, flight: _Flight, *, now: Seconds) -> None:
         if flight.held is not None and flight.window is not None:

@@ -147,6 +147,8 @@ def test_a_small_war_story_thrashes_after_the_split():
     assert value("residency_s", after) < 30.0
     assert value("p95_ms", after) > 1.3 * value("p95_ms", before)
     assert value("useful_share", after) < value("useful_share", before)
+    assert value("alerts", before) == 0 < value("alerts", after)
+    assert report.alerts == {"convoy": 1}
 
 
 def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
@@ -163,6 +165,16 @@ def test_the_healthy_twin_has_nothing_to_raise_an_alarm_about():
     assert whole.in_flight < 0.01 * whole.arrivals
     assert whole.latency.p95 < scenario.latency_limit
     assert report.alerts == {}
+
+
+def test_a_convoy_is_told_of_where_there_is_one():
+    scenario = load_scenario("convoy", overrides={"run": "{for: 90s, warm_up: 30s}"})
+    (expected,) = [each for each in scenario.expect if each.metric == "alerts"]
+    reports = {
+        policy: run(scenario, policy=policy, options=Options(bounds=False)) for policy in ("round-robin", "weighted")
+    }
+    assert reports[expected.policy].alerts == {"convoy": 1}
+    assert reports["weighted"].alerts == {}
 
 
 def test_a_batch_blip_under_each_retention_policy():

@@ -14,7 +14,7 @@ def measures(**values):
     nothing = distribution(Histogram())
     fields = dict.fromkeys(
         ("arrivals", "served", "failed", "rejected", "abandoned", "in_flight", "hits", "misses", "waited", "swaps"), 0
-    ) | dict.fromkeys(("held", "followed", "turns"), 0)
+    ) | dict.fromkeys(("held", "followed", "turns", "alerts"), 0)
     return Measures(
         **{
             **fields,
@@ -47,6 +47,7 @@ BUSY = measures(
     held=50,
     followed=12,
     turns=3,
+    alerts=1,
     swaps=20,
     loads=25,
 )
@@ -66,6 +67,7 @@ BUSY = measures(
         ("loads", 25),
         ("loads_avoided", 12),
         ("turns", 3),
+        ("alerts", 1),
         ("held_share", 0.25),
         ("held_p95_ms", 300.0),
         ("hit_ratio", 150 / 190),

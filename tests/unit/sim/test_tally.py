@@ -140,12 +140,14 @@ def test_alerts_count_when_they_stood_after_the_warm_up():
     tally = Tally(start=5.0, window=10.0)
     for t in (1.0, 6.0, 7.0):
         tell(tally, t, begins("thrash"), ends("thrash"))
-    assert dict(tally.alerts) == {"thrash": 2}
+    assert tally.alerts(5.0, 99.0) == {"thrash": 2}
+    assert tally.alerts(6.5, 99.0) == {"thrash": 1}
     tally = Tally(start=5.0, window=10.0)
     tell(tally, 1.0, begins("stays"), begins("goes"))
     tell(tally, 4.0, ends("goes"))
     tell(tally, 8.0, ends("stays"))
-    assert dict(tally.alerts) == {"stays": 1}
+    assert tally.alerts(5.0, 99.0) == {"stays": 1}
+    assert tally.alerts(8.0, 99.0) == {}
 
 
 def pick(name, tier=None):
