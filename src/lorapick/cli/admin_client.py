@@ -5,15 +5,24 @@ Not here: what the answers mean (see `wire.api`, `live.publish`).
 """
 
 import http.client
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+import typer
+from rich.console import Console
 
 from lorapick.wire.api import Problem
 
 DEFAULT = "http://127.0.0.1:9091"
 TIMEOUT_S = 5.0
 _MAX_ANSWER = 64 * 1024 * 1024
+
+AdminOption = Annotated[str, typer.Option(envvar="LORAPICK_ADMIN", help="URL of the picker's admin API.")]
+AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
 
 
 class AdminError(Exception):
@@ -56,12 +65,27 @@ def get(admin: str, path: str) -> bytes:
     return body
 
 
-def decode(body: bytes, kind: type[msgspec.Struct], admin: str) -> msgspec.Struct:
+def decode(body: bytes, kind: type[AnswerT], admin: str) -> AnswerT:
     """The answer as a value. Raises AdminError when it is of another kind: another program, or another version."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
         raise AdminError(f"{admin} does not answer like lorapick's admin API ({error}); check --admin") from None
+
+
+@contextmanager
+def told(command: str) -> Iterator[None]:
+    """End the program with status 2 and the message, when there is no usable answer."""
+    try:
+        yield
+    except AdminError as error:
+        print(f"lorapick {command}: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def console() -> Console:
+    """Where answers are shown. A pipe has no width of its own; 80 columns would fold every line."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def _short(error: Exception) -> str:

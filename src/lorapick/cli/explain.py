@@ -4,7 +4,6 @@ In: a request id, or none for the last decision; the admin API's URL. Out: the d
 Not here: what decides (see `core.picking`), how an explanation is kept (see `core.explain`).
 """
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
@@ -39,31 +38,22 @@ def explain(
     request_id: Annotated[
         str | None, typer.Argument(metavar="[REQUEST_ID]", help="As in x-request-id; none: the last decision.")
     ] = None,
-    admin: Annotated[
-        str, typer.Option(envvar="LORAPICK_ADMIN", help="URL of the picker's admin API.")
-    ] = admin_client.DEFAULT,
+    admin: admin_client.AdminOption = admin_client.DEFAULT,
     every: Annotated[bool, typer.Option("--all", help=f"Show all pods, not only the first {MOST_LOSERS}.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> None:
     """Say why a request went where it went: the winner's terms, and what cost every other pod the request."""
-    try:
+    with admin_client.told("explain"):
         body = admin_client.get(admin, f"/v1/decisions/{quote(request_id or _last(admin), safe='')}")
         document = admin_client.decode(body, ExplanationDocument, admin)
-    except admin_client.AdminError as error:
-        print(f"lorapick explain: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
     if as_json:
         print(body.decode())
         return
-    assert isinstance(document, ExplanationDocument)
-    # A pipe has no width of its own; 80 columns would fold every line.
-    width = None if sys.stdout.isatty() else 120
-    show(document, Console(highlight=False, width=width), most=len(document.verdicts) if every else MOST_LOSERS)
+    show(document, admin_client.console(), most=len(document.verdicts) if every else MOST_LOSERS)
 
 
 def _last(admin: str) -> str:
     recent = admin_client.decode(admin_client.get(admin, f"/v1/decisions?limit={_RECENT}"), _Recent, admin)
-    assert isinstance(recent, _Recent)
     for row in recent.decisions:
         if row.explained:
             return row.request_id

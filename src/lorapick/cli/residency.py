@@ -4,7 +4,6 @@ In: filters; the admin API's URL. Out: the table in words, or as JSON. Not here:
 `core.residency.table`).
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 from urllib.parse import urlencode
@@ -40,28 +39,20 @@ def register(app: typer.Typer) -> None:
 def residency(
     pod: Annotated[str | None, typer.Option(help="Only this pod.")] = None,
     adapter: Annotated[str | None, typer.Option(help="Only this adapter.")] = None,
-    admin: Annotated[
-        str, typer.Option(envvar="LORAPICK_ADMIN", help="URL of the picker's admin API.")
-    ] = admin_client.DEFAULT,
+    admin: admin_client.AdminOption = admin_client.DEFAULT,
     every: Annotated[bool, typer.Option("--all", help="Show adapters that are only on disk, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the API's answer.")] = False,
 ) -> None:
     """Say which adapter is believed to be where, since when, how the picker knows, and what last spoke of it."""
     given = {"pod": pod, "adapter": adapter}
     query = urlencode({name: value for name, value in given.items() if value is not None})
-    try:
+    with admin_client.told("residency"):
         body = admin_client.get(admin, f"/v1/residency?{query}")
         document = admin_client.decode(body, Residency, admin)
-    except admin_client.AdminError as error:
-        print(f"lorapick residency: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
     if as_json:
         print(body.decode())
         return
-    assert isinstance(document, Residency)
-    # A pipe has no width of its own; 80 columns would fold every line.
-    width = None if sys.stdout.isatty() else 120
-    show(document, Console(highlight=False, width=width), every=every or adapter is not None)
+    show(document, admin_client.console(), every=every or adapter is not None)
 
 
 def show(document: Residency, console: Console, *, every: bool) -> None:
