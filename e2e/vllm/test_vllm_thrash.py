@@ -14,7 +14,7 @@ ARMS = {
     "weighted, default admission": {},
     "round robin": {"picking": {"policy": "round-robin"}},
 }
-ROUNDS, REQUESTS, AT_ONCE, TOKENS = 3, 120, 16, 24
+ROUNDS, REQUESTS, AT_ONCE, TOKENS = 3, 96, 16, 24
 
 
 class Deferred:
@@ -51,7 +51,7 @@ def load(seed: int) -> list[Ask]:
 def play(servers: list[Server], arm: str, number: int) -> dict[str, float]:
     """One round: requests per second, first token and whole answer in ms, loads, deferred requests."""
     with front(servers, f"thrash-{number}", **ARMS[arm]) as running:
-        asyncio.run(send_all(running.endpoint, load(seed=99)[:24], at_once=AT_ONCE))
+        asyncio.run(send_all(running.endpoint, load(seed=99)[:16], at_once=AT_ONCE))
         began = time.monotonic()
         with Deferred(servers) as deferred:
             answers = asyncio.run(send_all(running.endpoint, load(seed=number // len(ARMS)), at_once=AT_ONCE))

@@ -222,7 +222,7 @@ def configuration(servers: list[Server], settings: dict[str, Any]) -> dict[str, 
     return {
         "base_model": BASE,
         "discovery": {"pods": pods},
-        "scrape": {"interval": "200ms", "models_every": "1s"},
+        "scrape": {"interval": "500ms", "models_every": "1s"},
         **settings,
     }
 
