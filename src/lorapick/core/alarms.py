@@ -43,7 +43,7 @@ def _new_adapters(state: FleetState, now: Seconds) -> Finding:
     tally, probation, alerts = state.tally, state.probation, state.alerts
     recent, share = alerts.traffic.look(tally.arrivals, tally.on_probation, now=now)
     facts: Facts = {}
-    names = probation.asked_since(now - WINDOW, now=now) if recent else []
+    names = probation.asked_since(min(now - WINDOW, alerts.looked), now=now) if recent else []
     if names:
         facts = {"adapters": _listed(names), "count": len(names), "traffic_share": round(share, 4)}
     lasts = bool(state.loads) and bool(probation.asked_since(alerts.looked, now=now))
@@ -52,12 +52,12 @@ def _new_adapters(state: FleetState, now: Seconds) -> Finding:
 
 
 def _convoy(state: FleetState, now: Seconds) -> Finding:
-    del now
     residency, columns = state.residency, state.columns
     facts: Facts = {}
     found = bool(state.loads) and residency.rows_loading >= state.gates.most_loading
     if found:
-        at_pods = sum(columns.queue[row] for row in state.loads)
+        # What a pod said long ago is no news of its queue.
+        at_pods = sum(columns.queue[row] for row in state.loads if columns.fresh_until[row] >= now)
         found = state.waiting + at_pods > 0
         homes = [home for home in residency.homes() if home.loading]
         facts = {

@@ -4,7 +4,7 @@ In: a flight and the fleet's state. Out: a `Case` with its query; picks, journal
 Not here: deciding (see `core.deciding`), waiting (see `core.waiting`).
 """
 
-from lorapick.core.columns import CODE, TIER_BITS
+from lorapick.core.columns import CODE, TIER_BITS, PodColumns
 from lorapick.core.draw import draw_for
 from lorapick.core.explain import Decision, Journal
 from lorapick.core.picking.pick import NOBODY, Choice
@@ -68,14 +68,21 @@ def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
     masked += [(row, CODE[Reason.CIRCUIT_OPEN]) for row in state.quarantine.rows(name, now=now)]
     if state.unloads.under_way:
         masked += [(row, CODE[Reason.PRESSURE_HARD]) for row in state.unloads.rows(name, now=now)]
+    if state.quarantine.closed(name, now=now):
+        masked += _loads(columns, name, Reason.CIRCUIT_OPEN)
     if state.probation.holds(name, now=now) and state.probation.full(state.prices.slots, now=now):
-        codes = columns.adapter_row(name)
-        masked += [(row, CODE[Reason.PROBATION]) for row, _ in columns.live() if codes[row] & TIER_BITS < Tier.LOADING]
+        masked += _loads(columns, name, Reason.PROBATION)
     for row, code in masked:
         if query.mask is None:
             query.mask = bytearray(columns.rows)
         if row < columns.rows and not query.mask[row]:
             query.mask[row] = code
+
+
+def _loads(columns: PodColumns, name: AdapterName, why: Reason) -> list[tuple[int, int]]:
+    """Rows on which the adapter would have to be loaded, each with a veto."""
+    codes = columns.adapter_row(name)
+    return [(row, CODE[why]) for row, _ in columns.live() if codes[row] & TIER_BITS < Tier.LOADING]
 
 
 def _costs(state: FleetState, flight: Flight) -> Costs:

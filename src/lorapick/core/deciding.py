@@ -12,7 +12,7 @@ from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import Choice, pick
 from lorapick.core.picking.verdicts import FULL
 from lorapick.core.state import FleetState, Flight
-from lorapick.core.waiting import hold_for_load, wait
+from lorapick.core.waiting import cheaper_to_wait, hold_for_load, load_cost, wait
 from lorapick.model.effects import Dispatch, Effect, Note
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
@@ -54,7 +54,7 @@ def _answer(case: Case) -> list[Effect]:
         if not lead.room:
             return [*effects, *hold_for_load(case, lead.row)]
         effects.append(_dispatch(case, _instead(case, choice, row=lead.row), follows_load=True))
-    elif choice.row < 0:
+    elif choice.row < 0 or cheaper_to_wait(case, choice.row):
         effects += wait(case)
     else:
         effects.append(_dispatch(case, choice))
@@ -122,10 +122,23 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
     for row in rows:
         code = veto(query, state.columns, row=row, now=case.now)
         if code == 0:
-            return Lead(row, room=True)
+            return Lead(row, room=True) if choice.row < 0 or not _dearer(case, row, than=choice.row) else None
         if code == QUEUE_FULL and full is None:
             full = Lead(row, room=False)
     return full
+
+
+def _dearer(case: Case, row: int, *, than: int) -> bool:
+    """Whether waiting for the load on a row costs more than another load elsewhere [R3.3].
+
+    By more than a load: the first one is paid for already, and both estimates may be wrong by as much.
+    """
+    state, name = case.state, case.flight.adapter_name
+    assert name is not None
+    ends, load, service = state.residency.loading_until(row, name), state.columns.load, state.prices.service
+    waits = max(0.0, ends - case.now) if ends is not None else 0.0
+    second = load_cost(case, than)
+    return waits + service.expected(load[row]) > 2.0 * second + service.expected(load[than])
 
 
 def _instead(case: Case, choice: Choice, *, row: int) -> Choice:

@@ -6,6 +6,7 @@ Not here: the decision (see `core.deciding`), what pods report (see `core.pods`)
 """
 
 from lorapick.core.admission.pressure import Pressure
+from lorapick.core.admission.queues import FlowKey
 from lorapick.core.columns import CODE
 from lorapick.core.deciding import assign, decide
 from lorapick.core.naming import Unknown, resolve
@@ -61,7 +62,8 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
         Note(cause=event.id, kind="fallback_served", facts={"picked": refused, "served": event.pod})
     ]
     _undo(state, flight)
-    _take_off(state, flight, now=now, load_failed=True)
+    # It never came there, so no load of its adapter began for it; the pod is to blame, not the adapter.
+    _take_off(state, flight, now=now, load_failed=_alone(state, flight), blamed=False)
     assign(state, flight, row=row, now=now)
     state.residency.home(row).excuse()
     if refused_row >= 0:
@@ -70,6 +72,12 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
         gate(state, refused_row)
         effects += release(state, refused_row, now=now, cause=event.id)
     return effects
+
+
+def _alone(state: FleetState, flight: Flight) -> bool:
+    """Whether no other request for its adapter is at its pod."""
+    name, row = flight.adapter_name, flight.row
+    return name is not None and row >= 0 and state.residency.home(row).cells[name].in_flight == 1
 
 
 def _undo(state: FleetState, flight: Flight) -> None:
@@ -121,7 +129,9 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     if outcome is SERVED and status is not None and status < 400:
         learn(state, flight, now=now)
         effects = _ran(state, flight, now=now, cause=event.id)
-    _take_off(state, flight, now=now, load_failed=outcome is FAILED and not flight.started)
+    # A client's mistake (4xx) says nothing of the load.
+    broken = outcome is FAILED and not flight.started and (status is None or status >= 500)
+    _take_off(state, flight, now=now, load_failed=broken)
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     return effects
@@ -136,13 +146,13 @@ def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
         prices.loads.ended(tier, max(0.0, seconds - prices.service.expected(flight.load_then)))
 
 
-def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> None:
+def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool, blamed: bool = True) -> None:
     row = flight.row
     if row < 0:
         return
     flight.row = -1
     name = flight.adapter_name
-    if name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed):
+    if name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed) and blamed:
         state.fail(row, name, now=now)
     if name is not None and len(state.unloads):
         state.unloads.touched(row, name, now=now)
@@ -205,28 +215,42 @@ def release(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Ef
 
 
 def admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Try those who wait for a place: flow after flow, each until one must go on waiting."""
+    """Try those who wait for a place: flow after flow, each until one must go on waiting.
+
+    Requests for the base model need no slot, so those that wait for one do not use up their tries.
+    """
     effects: list[Effect] = []
     if not len(state.queues):
         return effects
-    tries = MOST_TRIES
+    tries = {True: MOST_TRIES, False: MOST_TRIES}
     for flow in state.queues.in_turn(now):
-        for waiter in state.queues.waiting_in(flow):
-            flight = state.flights.get(waiter.request_id)
-            if flight is None or flight.row >= 0:
-                continue  # it made room for one before it
-            answer = decide(state, flight, now=now, cause=cause)
-            if not answer:
-                tries -= 1
-                break
-            if flight.row >= 0:
-                state.queues.served(waiter)
-            effects += answer
-        if not tries:
-            state.queues.go_on_after(flow)
-            break
+        base = flow[2] is None
+        if not tries[base]:
+            continue
+        answers, through = _serve(state, flow, now=now, cause=cause)
+        effects += answers
+        if not through:
+            tries[base] -= 1
+            if not tries[base] and (tries[False] or not base):
+                state.queues.go_on_after(flow)
     give_turns(state, now=now, cause=cause)
     return effects
+
+
+def _serve(state: FleetState, flow: FlowKey, *, now: Seconds, cause: int) -> tuple[list[Effect], bool]:
+    """One flow, oldest request first; and whether nobody in it must go on waiting."""
+    effects: list[Effect] = []
+    for waiter in state.queues.waiting_in(flow):
+        flight = state.flights.get(waiter.request_id)
+        if flight is None or flight.row >= 0:
+            continue  # it made room for one before it
+        answer = decide(state, flight, now=now, cause=cause)
+        if not answer:
+            return effects, False
+        if flight.row >= 0:
+            state.queues.served(waiter)
+        effects += answer
+    return effects, True
 
 
 def release_due(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:

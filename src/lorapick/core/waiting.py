@@ -6,7 +6,7 @@ Not here: which pod it gets (see `core.deciding`), who is tried next (see `core.
 
 from lorapick.core.admission.queues import Waiter
 from lorapick.core.case import Case, journal, pick_value, reject
-from lorapick.core.columns import CODE
+from lorapick.core.columns import CODE, TIER_BITS
 from lorapick.core.naming import near_names
 from lorapick.core.picking.filters import veto
 from lorapick.core.picking.pick import NOBODY
@@ -55,6 +55,38 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
     return [*effects, held]
 
 
+def cheaper_to_wait(case: Case, row: int) -> bool:
+    """Whether a place on a pod that has its adapter, and whose queue is full, costs less than a load on `row`.
+
+    A place comes with each end there, after those who wait already; the load costs what it takes and what it does to
+    others. Who has waited for as long as that waits no longer, nor does who would have to give up meanwhile.
+    """
+    state, query, name = case.state, case.query, case.flight.adapter_name
+    codes, full = query.codes, CODE[Reason.QUEUE_FULL]
+    if name is None or codes is None or (codes[row] & TIER_BITS) >= Tier.LOADING or not case.policy.coalesces:
+        return False
+    waits: Seconds | None = None
+    for other, _ in state.columns.live():
+        if (codes[other] & TIER_BITS) >= Tier.LOADING and veto(query, state.columns, row=other, now=case.now) == full:
+            there = state.columns.load[other]
+            each = state.prices.service.expected(there) / max(1.0, there)
+            waits = each if waits is None else min(waits, each)
+    if waits is None:
+        return False
+    waits *= 1 + state.queues.count(name)
+    since, until = _span(case)
+    return case.now + waits < until and case.now - since + waits < load_cost(case, row)
+
+
+def load_cost(case: Case, row: int) -> Seconds:
+    """Seconds that a load of its adapter on a row costs, its own and those of others."""
+    state, codes = case.state, case.query.codes
+    assert codes is not None
+    loads = state.prices.loads
+    own = loads.cpu if (codes[row] & TIER_BITS) == Tier.CPU else loads.disk
+    return own + state.prices.of_load(state.residency.home(row), state.columns.load[row], now=case.now)
+
+
 def _make_room(case: Case) -> list[Effect] | None:
     """Nothing, or the refusal of somebody of lower priority whose place this request takes; None: there is no room.
 
@@ -79,16 +111,13 @@ def _shed(case: Case) -> Effect:
 def wait(case: Case) -> list[Effect]:
     """No pod can take it now: let it wait for a place; refuse it when none will come, or it has waited for long."""
     state, flight, now = case.state, case.flight, case.now
-    request, admission = flight.request, state.settings.admission
+    request = flight.request
     bound = state.queues.until(request.id)
     if not _worth_waiting(case):
         return [reject_nobody(case)]
-    since = flight.waits_since if flight.waits_since is not None else now
-    until = since + admission.max_wait
-    if request.deadline is not None:
-        until = min(until, request.deadline)
+    since, until = _span(case)
     if now >= until:
-        return [reject_nobody(case)]
+        return [reject_nobody(case, waited=now - since)]
     if bound is not None and bound > now:
         return []
     if request.priority < 0:
@@ -127,12 +156,16 @@ def _patience(case: Case, row: int) -> Seconds:
     name = flight.adapter_name
     assert name is not None
     ends = residency.loading_until(row, name)
-    bounds = [max(ends if ends is not None else now, now) + residency.load_time(Tier.DISK)]
+    _, until = _span(case)
+    return min(until, max(ends if ends is not None else now, now) + case.state.prices.loads.disk)
+
+
+def _span(case: Case) -> tuple[Seconds, Seconds]:
+    """Since when it waits, and until when it may: `max_wait`, and its own deadline."""
+    flight, now = case.flight, case.now
     since = flight.waits_since if flight.waits_since is not None else now
-    bounds.append(since + case.state.settings.admission.max_wait)
-    if flight.request.deadline is not None:
-        bounds.append(flight.request.deadline)
-    return min(bounds)
+    until, deadline = since + case.state.settings.admission.max_wait, flight.request.deadline
+    return since, until if deadline is None else min(until, deadline)
 
 
 # -- turns
@@ -186,8 +219,8 @@ def reject_unknown(state: FleetState, flight: Flight, *, name: str, now: Seconds
     return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod.{hint}")
 
 
-def reject_nobody(case: Case) -> Effect:
-    """No pod will take it: say what kept the mildest one from it."""
+def reject_nobody(case: Case, *, waited: Seconds = 0.0) -> Effect:
+    """No pod will take it: say what kept the mildest one from it. Who has `waited` until its time was up hears that."""
     state, flight = case.state, case.flight
     judged = judge(case.query, state.columns, now=case.now, policy=case.policy)
     counts: dict[str, int] = {}
@@ -198,4 +231,7 @@ def reject_nobody(case: Case) -> Effect:
     if name is not None and judged and registry.all_asked and not registry.known(name):
         return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod any more.")
     told = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no pod is known"
-    return reject(case, why_nobody(judged), message=f"no pod can serve {flight.request.model!r} now: {told}")
+    message = f"no pod can serve {flight.request.model!r} now: {told}"
+    if waited > 0.0:
+        return reject(case, Reason.DEADLINE, message=f"it has waited for {waited:.3g} s, and still {message}")
+    return reject(case, why_nobody(judged), message=message)

@@ -102,7 +102,7 @@ def test_a_wait_for_a_place_is_explained_and_then_its_refusal(book):
         book.report(pod, waiting=8, every=20.0)
     book.wait(30.0)
     explanation = book.explain("r1")
-    assert (explanation.outcome, explanation.reason) == ("rejected", Reason.QUEUE_FULL)
+    assert (explanation.outcome, explanation.reason) == ("rejected", Reason.DEADLINE)
     assert [(verdict.reason, verdict.score) for verdict in explanation.verdicts] == [(Reason.QUEUE_FULL, None)] * 3
     book.arrive("legal", deadline=-1.0)
     assert book.explain("r2").reason is Reason.DEADLINE

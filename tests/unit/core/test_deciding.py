@@ -232,7 +232,7 @@ def test_a_deadline_that_has_passed():
 def test_followers_go_where_the_load_is_even_when_another_pod_scores_better():
     book = Playbook(pods=["a", "b"], adapters=["legal"])
     book.arrive("legal", subset=("a",))
-    book.report("a", waiting=7, running=64, gpu_utilization=1.0)
+    book.report("a", waiting=7, running=20, gpu_utilization=1.0)
     book.report("b", loaded=None)
     book.apply(events.KvStored, pod="b", adapter=None, blocks=(1,))
     assert book.arrive("legal", blocks=(1,)) == ["r2 -> a (loading) else b"]

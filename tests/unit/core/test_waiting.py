@@ -2,12 +2,14 @@
 
 import pytest
 
+from lorapick.core.waiting import MOST_TRIES
 from lorapick.model import events
+from lorapick.model.effects import Reject
 from lorapick.model.pods import SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
-from lorapick.model.settings import AdmissionSettings, Fairness, PickingSettings, Settings
-from lorapick.testing.playbook import Playbook, plain_pod
+from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, PickingSettings, Settings
+from lorapick.testing.playbook import Playbook, plain_pod, tell
 
 
 def one_pod(*, seats=1, queue=1, policy="weighted", adapters=("legal", "code"), slots=4, **admission):
@@ -39,13 +41,15 @@ def drained(book, count):
 # -- for how long
 
 
-def test_until_max_wait_then_refused_for_what_kept_it():
+def test_until_max_wait_then_refused_as_too_late_and_told_what_kept_it():
     book = one_pod(max_wait=3.0)
     fill(book)
     assert queue(book, "q") == ["q waits for a place until 3"]
     assert book.explain("q").outcome == "held"
     assert book.wait(2.9) == []
-    assert book.wait(0.1) == ["q refused: 429 queue_full"]
+    assert book.wait(0.1) == ["q refused: 503 deadline"]
+    said = next(effect.message for answer in book.answers for effect in answer if isinstance(effect, Reject))
+    assert said == "it has waited for 3 s, and still no pod can serve 'base' now: 1 queue_full"
 
 
 def test_until_its_deadline_if_that_is_sooner():
@@ -206,3 +210,70 @@ def test_a_name_that_no_pod_accepts_any_more_is_unknown():
     assert book.arrive("legal") == ["r1 waits for a place until 30"]
     assert book.report("a", registered=(), waiting=1) == ["r1 refused: 404 adapter_unknown"]
     assert "any more" in book.effects[0].message
+
+
+# -- waiting that costs less than a load
+
+
+def full_holder(load, *, policy="weighted", **admission):
+    """Two pods; the one that has `legal` is full, the other one is idle, and a load takes `load` seconds."""
+    settings = Settings(
+        picking=PickingSettings(policy=policy),
+        admission=AdmissionSettings(**admission),
+        load_times=LoadTimes(cpu=load, disk=load),
+    )
+    pods = [plain_pod(name, max_num_seqs=2, max_queue=2) for name in ("a", "b")]
+    book = Playbook(pods=pods, adapters=["legal", "code"], settings=settings)
+    book.arrive("legal", subset=("a",))
+    book.start("r1")
+    for _ in range(3):
+        book.arrive("legal", subset=("a",))
+    return book
+
+
+@pytest.mark.parametrize("policy", ["weighted", "cost"])
+def test_a_place_on_a_holder_that_comes_sooner_than_a_load_is_waited_for(policy):
+    book = full_holder(20.0, policy=policy)
+    assert book.arrive("legal") == ["r5 waits for a place until 30"]
+    assert book.end("r1", status=200)[-1] == "r5 -> a (gpu_serving) else b"
+    assert book.fleet.state.tally.loads == 1
+
+
+def test_who_waits_behind_many_loads_elsewhere():
+    book = full_holder(0.5)
+    told = [book.arrive("legal")[-1] for _ in range(6)]
+    waited = [line for line in told if "waits for a place" in line]
+    assert 0 < len(waited) < 6, told
+    assert any("-> b (disk)" in line for line in told), told
+
+
+def test_who_has_waited_for_as_long_as_a_load_costs_waits_no_longer():
+    book = full_holder(3.0)
+    assert book.arrive("legal") == ["r5 waits for a place until 30"]
+    book.wait(5.0)
+    book.report("b")
+    assert "r5 -> b (disk)" in [line.removesuffix(" else a") for line in told_of(book, "r5")]
+
+
+def test_who_would_have_to_give_up_meanwhile_loads():
+    book = full_holder(20.0, max_wait=0.0)
+    assert book.arrive("legal") == ["r5 -> b (disk)"]
+
+
+def told_of(book, request_id):
+    """All that was said of a request."""
+    return [line for answer in book.answers for line in map(tell, answer) if line.startswith(request_id)]
+
+
+# -- requests for the base model need no slot
+
+
+def test_flows_that_wait_for_slots_do_not_use_up_the_tries_of_the_base_model():
+    names = [f"cold-{number}" for number in range(MOST_TRIES + 4)]
+    book = one_pod(seats=8, queue=1, slots=1, adapters=("hot", *names), patience=1000.0)
+    for _ in range(9):
+        book.arrive("hot")
+    for name in names:
+        assert book.arrive(name)[-1].endswith("waits for a place until 30")
+    assert book.arrive("base", id="b")[-1] == "b waits for a place until 30"
+    assert "b -> a (base)" in book.end("r1", status=200)

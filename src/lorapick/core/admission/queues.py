@@ -118,6 +118,10 @@ class Queues:
         """Who waits in a flow, oldest first."""
         return [*self._flows.get(flow, {}).values()]
 
+    def count(self, name: AdapterName) -> int:
+        """Requests that wait for an adapter."""
+        return sum(len(waiters) for flow, waiters in self._flows.items() if flow[2] == name)
+
     def wanted(self, name: AdapterName) -> bool:
         """Whether somebody waits for an adapter."""
         return any(flow[2] == name for flow in self._flows)

@@ -25,6 +25,7 @@ class Cell:
         "expected",
         "in_flight",
         "pinned",
+        "proven",
         "since",
         "source",
         "tier",
@@ -48,6 +49,8 @@ class Cell:
         self.begun: Seconds | None = None
         """When its last load began, until something shows that it is over; None also while it waits for a slot, and
         when requests sent before may still end."""
+        self.proven = False
+        """Whether the pod, or an answer of it, has spoken of this adapter since its last load began."""
         self.came_from = Tier.DISK
         """While loading: the tier it comes from."""
 
@@ -79,6 +82,7 @@ class Cell:
         """The pod, or an answer of it, speaks of this adapter."""
         self.evidence = now
         self.evidence_kind = kind
+        self.proven = True
 
     def changed_after(self, since: Seconds) -> bool:
         """Whether a report asked for at `since` is older than this belief; a load begun at that instant is."""

@@ -138,23 +138,28 @@ class Residency(Beliefs):
         return load
 
     def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> bool:
-        """One request less; when the last one that waited for a load failed, the adapter is not there: return True."""
+        """One request less. With `load_failed` it failed before anything of it ran.
+
+        If nothing has shown that the adapter is there since it was to be loaded, it is not: return True. That holds
+        past the expected end of the load too, and for the first of several that wait for it.
+        """
         home = self._pods[row]
         cell = home.cells[name]
         cell.in_flight -= 1
-        failed = load_failed and cell.tier is _LOADING and not cell.in_flight
-        if cell.tier is _IDLE:
-            # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
-            if not home.shadow.touch(name):
-                self._use(home, name, now=now)
-        elif not cell.in_flight and name in home.shadow.deferred and cell.source is Source.INFERRED:
+        deferred, idle = name in home.shadow.deferred, not cell.in_flight
+        failed = False
+        if deferred and idle and cell.source is Source.INFERRED:
             # Nobody waits for it any more, and its load never began.
             home.shadow.drop(name, cell.came_from)
             self._move(home, name, cell=cell, tier=cell.came_from, now=now, source=Source.INFERRED)
-        elif failed:
+        elif load_failed and cell.tier >= _LOADING and not cell.proven and (idle or not deferred):
+            failed = True
             home.shadow.drop(name, Tier.DISK)
             self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
+        elif cell.tier is _IDLE and not home.shadow.touch(name):
+            # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
+            self._use(home, name, now=now)
         if not cell.in_flight:
             self._write(home, name)  # it may be idle now
             self._grant(home, now=now)
@@ -258,7 +263,7 @@ class Residency(Beliefs):
 
     def _begin_load(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
-        cell.begun = None
+        cell.begun, cell.proven = None, False
         self._expect(home, name, cell=cell, now=now)
         self._move(home, name, cell=cell, tier=_LOADING, now=now, source=source)
         self._loads.begin(home.row, name, cell=cell)

@@ -1,10 +1,12 @@
 """Pods that failed to load an adapter are left alone for a while."""
 
-from lorapick.core.admission.quarantine import LONGEST, Quarantine
+import pytest
+
+from lorapick.core.admission.quarantine import LONGEST, TRIES, Quarantine
 from lorapick.model import events
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
-from lorapick.testing.playbook import Playbook
+from lorapick.testing.playbook import Playbook, plain_pod
 
 
 def test_each_failure_doubles_the_pause_up_to_a_minute():
@@ -38,11 +40,101 @@ def test_a_failed_load_keeps_its_adapter_away_from_the_pod_and_no_other():
     assert book.arrive("legal", subset=("a",)) == ["r3 -> a (disk)"]
 
 
+def failed(book, request_id, status=500):
+    return book.end(request_id, Outcome.FAILED, status=status)
+
+
 def test_waiters_of_a_load_that_failed_go_elsewhere():
+    pods = [plain_pod("a", max_num_seqs=1, max_queue=1), plain_pod("b")]
+    book = Playbook(pods=pods, adapters=["legal"])
+    book.arrive("legal", subset=("a",))
+    book.arrive("legal", subset=("a",))
+    assert book.arrive("legal") == ["r3 waits for a until 1.4"]
+    assert failed(book, "r1") == ["r3 -> b (disk)"]
+    assert book.arrive("legal")[0].startswith("r4 -> b (loading)")
+
+
+def test_the_first_of_several_that_fail_says_that_the_load_did():
+    book = Playbook(pods=["a", "b"], adapters=["legal"])
+    for _ in range(3):
+        book.arrive("legal", subset=("a",))
+    failed(book, "r1")
+    assert (book.tier("a", "legal"), book.fleet.state.tally.quarantines) == ("disk", 1)
+    failed(book, "r2")
+    assert book.fleet.state.tally.quarantines == 1, "one load, one failure"
+    assert book.arrive("legal") == ["r4 -> b (disk)"]
+
+
+def test_a_follower_that_is_served_shows_that_the_adapter_is_there():
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.arrive("legal")
+    book.arrive("legal")
+    failed(book, "r1")
+    book.end("r2", status=200)
+    assert book.tier("a", "legal") == "gpu_idle"
+    assert book.arrive("legal") == ["r3 -> a (gpu_idle)"]
+
+
+def test_a_failure_after_the_expected_end_of_the_load_is_one_of_the_load():
     book = Playbook(pods=["a", "b"], adapters=["legal"])
     book.arrive("legal", subset=("a",))
-    book.end("r1", Outcome.FAILED)
+    book.wait(5.0)
+    assert book.tier("a", "legal") == "gpu_serving", "believed, and nobody has said so"
+    failed(book, "r1")
+    assert book.tier("a", "legal") == "disk"
     assert book.arrive("legal") == ["r2 -> b (disk)"]
+
+
+def test_a_failure_of_what_has_run_there_is_none_of_a_load():
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.arrive("legal")
+    book.end("r1", status=200)
+    book.arrive("legal")
+    failed(book, "r2")
+    assert (book.tier("a", "legal"), book.fleet.state.tally.quarantines) == ("gpu_idle", 0)
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422, 429])
+def test_a_mistake_of_the_client_is_no_failure_of_the_load(status):
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.arrive("legal")
+    failed(book, "r1", status)
+    assert book.fleet.state.tally.quarantines == 0
+    assert " -> a" in book.arrive("legal")[0]
+
+
+def test_a_pod_that_cannot_be_reached_is_to_blame_and_not_the_adapter():
+    book = Playbook(pods=["a", "b"], adapters=["legal"])
+    book.arrive("legal", subset=("a",))
+    book.fallback("r1", "b")
+    assert (book.tier("a", "legal"), book.fleet.state.tally.quarantines) == ("disk", 0)
+
+
+def test_an_adapter_that_fails_on_pod_after_pod_is_left_alone_on_all():
+    book = Playbook(pods=["a", "b", "c", "d"], adapters=["legal", "code"])
+    book.arrive("legal", subset=("d",))
+    book.end("r1", status=200)
+    for pod in "abc":
+        [request] = [line.split()[0] for line in book.arrive("legal", subset=(pod,))]
+        failed(book, request)
+    assert book.arrive("legal") == ["r5 -> d (gpu_idle)"], "where it is, it works"
+    book.arrive("legal", subset=("a",))
+    assert "1 circuit_open" in book.effects[0].message
+    book.end("r5", status=200)
+    book.wait(1.0)
+    assert " -> a" in book.arrive("legal", subset=("a",))[0], "d's answer says that its files are good"
+
+
+def test_tries_of_a_broken_adapter_are_bounded_however_many_pods_there_are():
+    book = Playbook(pods=[f"p{number:02}" for number in range(12)], adapters=["broken"])
+    tries = 0
+    for _ in range(100):
+        told = book.arrive("broken")
+        if " -> " in told[0]:
+            tries += 1
+            failed(book, told[0].split()[0])
+        book.wait(0.1)
+    assert tries == TRIES + 3, "the third failure pauses for 1 s, the next for 2 and 4"
 
 
 def test_where_nobody_may_serve_the_request_is_refused():
