@@ -34,7 +34,7 @@ test: setup ## all tests that need only pip packages
 test-system: setup ## tests with Debian packages (root), and those that take minutes of real time
 	@$(BIN)/python -m pytest -m 'system or twin' $(ARGS)
 
-e2e-vllm: setup ## lorapick before two real vLLM servers on this CPU (5 GB once; then about ten minutes)
+e2e-vllm: setup ## lorapick before two real vLLM servers on this CPU (6 GB once; then 8 to 15 minutes)
 	@$(PYTHON) e2e/vllm/install.py $(VLLM)
 	@$(BIN)/python -m pytest -m vllm e2e/vllm $(ARGS)
 

