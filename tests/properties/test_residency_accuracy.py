@@ -86,7 +86,7 @@ def test_pods_that_publish_kv_events() -> None:
         ("a tenth of the traffic bypasses us, no record of use", 0.85, replace(SHORT, bypass=0.1, activity=False)),
         ("the same, record of use (`lora_requests_info`)", 0.90, replace(SHORT, bypass=0.1)),
         ("the same, KV events too", 0.94, replace(SHORT, bypass=0.1, kv_events=True)),
-        ("inline, engines that evict by `window`, and the picker knows it", 0.95, replace(SHORT, eviction="window")),
+        ("inline, engines that evict by `window`, and the picker knows it", 0.92, replace(SHORT, eviction="window")),
         ("the same, `fifo`", 0.94, replace(SHORT, eviction="fifo")),
         ("drain mode, all traffic ours", 0.80, replace(SHORT, mode=SwapMode.DRAIN, rate=4.0)),
         ("inline at twice the load, all traffic ours", 0.94, replace(SHORT, rate=12.0)),

@@ -30,7 +30,7 @@ def scenarios(as_json: Annotated[bool, typer.Option("--json", help="Say it as JS
         table.add_column(column)
     for each in found:
         fleet = f"{each.fleet.pods} pods x {each.fleet.limits.max_loras}"
-        table.add_row(each.name, each.title, each.source, fleet, str(len(each.settings.adapters)))
+        table.add_row(each.name, each.title, each.source, fleet, str(len(each.names())))
     console = Console()
     console.print(table)
     console.print("play one with `lorapick simulate NAME --compare`; assumptions: `lorapick scenarios --json`")
@@ -45,7 +45,7 @@ def _facts(scenario: Scenario) -> dict[str, object]:
         "pods": scenario.fleet.pods,
         "slots": scenario.fleet.limits.max_loras,
         "hardware": scenario.fleet.hardware,
-        "adapters": len(scenario.settings.adapters),
+        "adapters": len(scenario.names()),
         "seconds": scenario.run.length,
         "policies": list(scenario.policies),
     }

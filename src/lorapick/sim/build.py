@@ -125,7 +125,7 @@ def specs_of(scenario: Scenario) -> tuple[AdapterSpec, ...]:
 
 def names_of(scenario: Scenario) -> tuple[AdapterName, ...]:
     """Their names."""
-    return tuple(adapter.name for adapter in scenario.settings.adapters)
+    return scenario.names()
 
 
 def size_at(scenario: Scenario, rank: int) -> Bytes:

@@ -65,7 +65,13 @@ def phase(plan: AdapterPlan, fleet: FleetPlan, *, when: When) -> Reader[Phase]:
 
 
 def _split(at: At, *, start: Seconds, over: Seconds) -> Split:
-    values = fields(at, {"top": integer(least=1), "share": share, "into": adapter_name}, required=("top", "share"))
+    readers: dict[str, Reader[Any]] = {
+        "top": integer(least=1),
+        "share": share,
+        "into": adapter_name,
+        "declared": boolean,
+    }
+    values = fields(at, readers, required=("top", "share"))
     if not {"top", "share"} <= values.keys():
         raise Refused
     return made(at, lambda: Split(at=start, over=over, **values))

@@ -13,7 +13,7 @@ from lorapick.model.units import AdapterName, Bytes, PodName, Seconds, Tokens
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.workload.popularity import EqualShares, Popularity
 from lorapick.sim.workload.spec import Workload
-from lorapick.sim.workload.stream import OpenLines
+from lorapick.sim.workload.stream import OpenLines, adapter_names
 
 LLM_D_INTERVALS: dict[str, Seconds] = {"gie-default": 0.05, "gie-lora": 0.05}
 """Policies that do as llm-d does, and how often llm-d looks at pods (`refresh-metrics-interval`); at lorapick's second,
@@ -174,9 +174,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     open_lines: OpenLines | None = None
     """Opens the traces of the workload; a function of a module, so that it can be sent to another process."""
 
+    def names(self) -> tuple[AdapterName, ...]:
+        """Every adapter that pods have, variants of splits last; `settings.adapters` are those that are declared."""
+        return names_of(self.adapters, self.workload)
+
     def scrape_interval(self, policy: str) -> Seconds:
         """How often pods are looked at when this policy picks."""
         return self.scrape_intervals.get(policy, self.settings.scrape.interval)
+
+
+def names_of(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]:
+    """The adapters of a plan, and what else a workload can ask for."""
+    return tuple(dict.fromkeys((*plan.names, *adapter_names(workload))))
 
 
 def shortened(scenario: Scenario, length: Seconds) -> Scenario:

@@ -31,11 +31,12 @@ from lorapick.sim.scenario import (
     FleetChange,
     RunPlan,
     Scenario,
+    names_of,
 )
 from lorapick.sim.scenario_readers import clock, made, popularity, raw
 from lorapick.sim.traffic_text import Stream, When, streams
 from lorapick.sim.workload.spec import Flow, Traced, Workload
-from lorapick.sim.workload.stream import OpenLines, adapter_names
+from lorapick.sim.workload.stream import OpenLines, undeclared_names
 from lorapick.wire.config import sections
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.readers import (
@@ -164,16 +165,12 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         ),
     )
     picker = values.get("settings", Settings())
-    declared = tuple(
-        Adapter(name=name, rank=adapters.rank_of(place), declared=True)
-        for place, name in enumerate(_all_names(adapters, workload))
-    )
     intervals = _usual_intervals(root) | values.get("scrape_intervals", {})
     _check_intervals(root, intervals, stale_after=picker.scrape.stale_after)
     policy = values.get("policy", picker.picking.policy)
     settings = msgspec.structs.replace(
         picker,
-        adapters=declared,
+        adapters=_declared(root, adapters, workload=workload),
         defaults=fleet.limits,
         picking=msgspec.structs.replace(picker.picking, policy=policy),
     )
@@ -207,15 +204,21 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
     )
 
 
+def _declared(root: At, plan: AdapterPlan, *, workload: Workload) -> tuple[Adapter, ...]:
+    """What the picker's configuration names."""
+    others = dict.fromkeys(made(root.nearest("phases"), lambda: undeclared_names(workload, known=plan.names)))
+    return tuple(
+        Adapter(name=name, rank=plan.rank_of(place), declared=True)
+        for place, name in enumerate(names_of(plan, workload))
+        if name not in others
+    )
+
+
 def _phases(streams_after: tuple[Stream, ...], changes: list[FleetChange]) -> list[tuple[Seconds, Seconds]]:
     """When each change begins and has happened in full."""
     laws = [each.replay if isinstance(each, Traced) else each for each in streams_after]
     traffic = [(each.at, each.at + each.over) for law in laws for each in law.changes]
     return [*traffic, *((each.at, each.at) for each in changes)]
-
-
-def _all_names(plan: AdapterPlan, workload: Workload) -> tuple[AdapterName, ...]:
-    return tuple(dict.fromkeys((*plan.names, *adapter_names(workload))))
 
 
 def _grid(at: At) -> dict[str, tuple[str, ...]]:

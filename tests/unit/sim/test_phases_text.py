@@ -5,6 +5,7 @@ from sim_helpers import SCENARIO
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import PinSpec
+from lorapick.sim.build import specs_of
 from lorapick.sim.scenario import Pin, Restart, Unpin
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.workload.changes import Reweigh, Scale, Split
@@ -40,6 +41,13 @@ def test_a_split_makes_variants_that_pods_have():
     assert [each.name for each in scenario.settings.adapters][4:] == ["adapter-1-exp", "adapter-2-exp"]
 
 
+def test_variants_that_nobody_declared_are_on_the_pods_only():
+    scenario = read("{at: 10s, change: {split: {top: 1, share: 0.5, declared: false}}}")
+    assert [each.name for each in scenario.settings.adapters] == [f"adapter-{number}" for number in range(1, 5)]
+    assert scenario.names()[4:] == ("adapter-1-experiment",)
+    assert specs_of(scenario)[-1].name == "adapter-1-experiment"
+
+
 def test_rates_and_popularity():
     traffic, pods = changes('{at: 10s, change: {rate: "+5%", popularity: {zipf: 2}}}')
     assert traffic == [(Scale(10.0, 1.05), Reweigh(10.0, Zipf(2.0)))]
@@ -71,6 +79,15 @@ def test_restarts_and_pins():
         ("{at: 1s, change: {split: {top: 9, share: 0.5}}}", "top is 9; at most the number of adapters, 4"),
         ('{at: 1s, change: {split: {top: 1, share: 0.5, into: "x"}}}', "it must contain {name}"),
         ("{at: 1s, change: {split: {top: 1}}}", 'the key "share" is missing'),
+        ("{at: 1s, change: {split: {top: 1, share: 1, declared: maybe}}}", "phases[0].change.split.declared"),
+        ("{at: 1s, change: {split: {top: 1, share: 1, declare: no}}}", 'did you mean "declared"?'),
+        (
+            (
+                "{at: 1s, change: {split: {top: 1, share: 1, declared: false}}}\n"
+                "  - {at: 2s, change: {split: {top: 1, share: 1}}}"
+            ),
+            "declared: false makes adapter-1-experiment, which is declared as an adapter or by another split",
+        ),
         ("{at: 1s, change: {restart: {pod: pod-09, down: 1s}}}", 'must be "pod-01" or "pod-02"'),
         ("{at: 1s, change: {restart: {pod: pod-01}}}", 'the key "down" is missing'),
         ("{at: 1s, change: {pin: {pods: [pod-01]}}}", 'the key "adapters" is missing'),

@@ -25,7 +25,7 @@ from lorapick.sim.workload.spec import (
     Workload,
     Zipf,
 )
-from lorapick.sim.workload.stream import adapter_names, arrivals
+from lorapick.sim.workload.stream import adapter_names, arrivals, undeclared_names
 
 SIZES = Sizes(UniformLength(8, 512), FixedLength(7))
 
@@ -96,6 +96,14 @@ def test_all_adapters_are_named():
     workload = Workload(flows=(flow("f", Poisson(1.0), "a", None, "b", changes=changes), flow("b", Poisson(1.0))))
     assert adapter_names(workload) == ("a", "b", "a-experiment")
     assert adapter_names(Replay(adapters=("a", "b"), changes=changes)) == ("a", "b", "a-experiment")
+
+
+def test_adapters_that_nobody_declared_are_those_that_only_such_splits_make():
+    hidden = Split(5.0, 1, 0.5, into="{name}-x", declared=False)
+    workload = Workload(flows=(flow("f", Poisson(1.0), "a", "b", changes=(Split(5.0, 1, 0.5), hidden)),))
+    assert undeclared_names(workload, known=["c"]) == ("a-x",)
+    with pytest.raises(ValueError, match="declared: false makes a-x, which is declared"):
+        undeclared_names(workload, known=["a-x"])
 
 
 @settings(max_examples=25)

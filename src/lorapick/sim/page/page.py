@@ -53,7 +53,7 @@ def _head(scenario: Scenario, compared: Comparison) -> str:
     hardware, fleet = PRESETS[scenario.fleet.hardware], scenario.fleet
     mark = ", extrapolated" if hardware.extrapolated else ""
     facts = (
-        f"{fleet.pods} pods × {fleet.limits.max_loras} slots, {len(scenario.settings.adapters)} adapters, "
+        f"{fleet.pods} pods × {fleet.limits.max_loras} slots, {len(scenario.names())} adapters, "
         f"{hardware.name}{mark}; {scenario.source}; seeds "
     )
     seeds = ", ".join(str(seed) for seed in compared.seeds)

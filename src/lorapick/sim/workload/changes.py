@@ -3,12 +3,14 @@
 In: numbers. Out: values, and how much of a change holds at a time. Not here: rates (`rates`), adapters (`mix`).
 """
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from lorapick.model.units import Ratio, Seconds
+from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.sim.workload.chance import FloatArray
 from lorapick.sim.workload.checks import require, require_share, require_time
 from lorapick.sim.workload.popularity import Popularity
@@ -35,6 +37,8 @@ class Split(msgspec.Struct, frozen=True, tag="split"):
     share: Ratio
     into: str = "{name}-experiment"
     over: Seconds = 0.0
+    declared: bool = True
+    """Whether the picker's configuration names the variants; pods have them in any case."""
 
     def __post_init__(self) -> None:
         require_time(self.at, "at")
@@ -42,6 +46,10 @@ class Split(msgspec.Struct, frozen=True, tag="split"):
         require_share(self.share, "share")
         require("{name}" in self.into, "into", repr(self.into), "it must contain {name}")
         require_time(self.over, "over")
+
+    def variants(self, adapters: Iterable[AdapterName | None]) -> list[AdapterName]:
+        """Variants of the first `top` of `adapters`, in their order."""
+        return [self.into.replace("{name}", name or "") for name in islice(adapters, self.top)]
 
 
 class Reweigh(msgspec.Struct, frozen=True, tag="reweigh"):

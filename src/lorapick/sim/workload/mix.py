@@ -46,7 +46,7 @@ class Mix:
                     self.steps.append(Step(change, _cumulative(change.popularity, len(adapters)), 0))
                 case Split():
                     self.steps.append(Step(change, np.empty(0), len(self.names)))
-                    self.names += [change.into.replace("{name}", name or "") for name in adapters[: change.top]]
+                    self.names += change.variants(adapters)
                 case Scale():
                     pass  # a rate is no matter of the mix
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from lorapick.model.units import AdapterName
 from lorapick.sim.arrivals import Arrival
+from lorapick.sim.workload.changes import Split
 from lorapick.sim.workload.flows import flow_arrivals
 from lorapick.sim.workload.follow import Followers
 from lorapick.sim.workload.mix import Mix
@@ -56,6 +57,30 @@ def adapter_names(workload: Workload | Replay) -> tuple[AdapterName, ...]:
     if isinstance(workload, Workload):
         names += [name for follow in workload.follows for name in (follow.first, follow.then)]
     return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def undeclared_names(workload: Workload, *, known: Iterable[AdapterName] = ()) -> tuple[AdapterName, ...]:
+    """Variants of splits with `declared: false`, in the order of the workload; `known` are declared whoever asks.
+
+    Raises:
+        ValueError: one of them is the name of an adapter that is declared.
+    """
+    made: dict[AdapterName, None] = {}
+    declared: dict[AdapterName | None, None] = dict.fromkeys(known)
+    for part in _parts(workload):
+        declared |= dict.fromkeys(part.adapters)
+        for change in part.changes:
+            if isinstance(change, Split):
+                names = change.variants(part.adapters)
+                (declared if change.declared else made).update(dict.fromkeys(names))
+    declared |= dict.fromkeys(name for follow in workload.follows for name in (follow.first, follow.then))
+    both = [name for name in made if name in declared]
+    if both:
+        raise ValueError(
+            f"declared: false makes {both[0]}, which is declared as an adapter or by another split;"
+            " give the variants another name (into)"
+        )
+    return tuple(made)
 
 
 def _parts(workload: Workload | Replay) -> tuple[Flow | Replay, ...]:
