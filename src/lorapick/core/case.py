@@ -69,9 +69,9 @@ def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
     if state.unloads.under_way:
         masked += [(row, CODE[Reason.PRESSURE_HARD]) for row in state.unloads.rows(name, now=now)]
     if state.quarantine.closed(name, now=now):
-        masked += _loads(columns, name, Reason.CIRCUIT_OPEN)
+        masked += _loads(columns, name, why=Reason.CIRCUIT_OPEN)
     if state.probation.holds(name, now=now) and state.probation.full(state.prices.slots, now=now):
-        masked += _loads(columns, name, Reason.PROBATION)
+        masked += _loads(columns, name, why=Reason.PROBATION)
     for row, code in masked:
         if query.mask is None:
             query.mask = bytearray(columns.rows)
@@ -79,7 +79,7 @@ def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
             query.mask[row] = code
 
 
-def _loads(columns: PodColumns, name: AdapterName, why: Reason) -> list[tuple[int, int]]:
+def _loads(columns: PodColumns, name: AdapterName, *, why: Reason) -> list[tuple[int, int]]:
     """Rows on which the adapter would have to be loaded, each with a veto."""
     codes = columns.adapter_row(name)
     return [(row, CODE[why]) for row, _ in columns.live() if codes[row] & TIER_BITS < Tier.LOADING]

@@ -4,6 +4,7 @@ In: a flight that no pod has, and the fleet's state. Out: its Dispatch, Hold or 
 Not here: which pod is best (see `core.picking`), what happens to the request before and after (see `core.requests`).
 """
 
+from math import inf
 from typing import NamedTuple
 
 from lorapick.core.case import Case, journal, pick_value, reject
@@ -118,27 +119,34 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
         rows = [row for row in range(state.columns.rows) if (codes[row] & TIER_BITS) >= LOADING]
     else:
         return None
-    full = None
+    full, best, least = None, -1, inf
     for row in rows:
         code = veto(query, state.columns, row=row, now=case.now)
-        if code == 0:
-            return Lead(row, room=True) if choice.row < 0 or not _dearer(case, row, than=choice.row) else None
         if code == QUEUE_FULL and full is None:
             full = Lead(row, room=False)
-    return full
+        elif code == 0 and (waits := _wait_behind(case, row)) < least:
+            best, least = row, waits
+    if best < 0:
+        return full
+    return Lead(best, room=True) if choice.row < 0 or not _dearer(case, least, than=choice.row) else None
 
 
-def _dearer(case: Case, row: int, *, than: int) -> bool:
-    """Whether waiting for the load on a row costs more than another load elsewhere [R3.3].
+def _wait_behind(case: Case, row: int) -> Seconds:
+    """Seconds until an answer, for one more that follows a load under way on a row."""
+    state, name = case.state, case.flight.adapter_name
+    assert name is not None
+    ends = state.residency.loading_until(row, name)
+    left = max(0.0, ends - case.now) if ends is not None else 0.0
+    return left + state.prices.service.expected(state.columns.load[row])
+
+
+def _dearer(case: Case, waits: Seconds, *, than: int) -> bool:
+    """Whether following a load for so long costs more than another load elsewhere [R3.3].
 
     By more than a load: the first one is paid for already, and both estimates may be wrong by as much.
     """
-    state, name = case.state, case.flight.adapter_name
-    assert name is not None
-    ends, load, service = state.residency.loading_until(row, name), state.columns.load, state.prices.service
-    waits = max(0.0, ends - case.now) if ends is not None else 0.0
-    second = load_cost(case, than)
-    return waits + service.expected(load[row]) > 2.0 * second + service.expected(load[than])
+    state = case.state
+    return waits > 2.0 * load_cost(case, than) + state.prices.service.expected(state.columns.load[than])
 
 
 def _instead(case: Case, choice: Choice, *, row: int) -> Choice:

@@ -452,3 +452,21 @@ def test_a_pod_where_nothing_runs_takes_an_undeclared_adapter_only_when_it_said_
     book.report("a", registered=())
     assert book.arrive("legal") == ["r1 -> b (disk)"]
     assert book.verdict("r1", "a").reason is Reason.ADAPTER_UNREGISTERED
+
+
+def test_a_follower_leaves_a_load_that_costs_more_than_a_second_one():
+    book = Playbook(pods=["a", "b"], adapters=["legal"], settings=Settings(load_times=LoadTimes(cpu=0.1, disk=0.1)))
+    book.arrive("legal", subset=("a",))
+    book.report("a", waiting=7, running=60, gpu_utilization=1.0)
+    book.report("b", loaded=None)
+    book.apply(events.KvStored, pod="b", adapter=None, blocks=(1,))
+    assert book.arrive("legal", blocks=(1,)) == ["r2 -> b (disk) else a"]
+
+
+def test_of_two_loads_the_one_with_less_to_wait_for_is_followed():
+    book = Playbook(pods=["a", "b", "c"], adapters=["legal"])
+    book.arrive("legal", subset=("a",))
+    book.arrive("legal", subset=("b",))
+    book.report("a", waiting=6, running=60)
+    book.report("b", loaded=None)
+    assert book.arrive("legal")[0].startswith("r3 -> b (loading)")

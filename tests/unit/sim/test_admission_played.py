@@ -68,7 +68,9 @@ def test_a_burst_for_a_cold_adapter_is_one_load(policy, mode):
     made, ends = played(*burst, *others, pods=8, policy=policy, pod=pod)
     loads = made.fleet.state.residency
     assert [home.name for home in loads.homes() if "x" in home.shadow.gpu] != []
-    assert sum("x" in home.shadow.gpu for home in loads.homes()) == 1
+    copies = sum("x" in home.shadow.gpu for home in loads.homes())
+    # A queue of a hundred costs more than another load: `cost` says so, a fixed weight cannot.
+    assert copies == 1 if policy == "weighted" else 1 <= copies <= 4
     assert ends.outcomes() == {Outcome.SERVED}
 
 
