@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Clear, Dispatch, Hold, Raise, Reject, Unload
+from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Reject, Unload
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
@@ -34,6 +34,7 @@ class FleetMachine(RuleBasedStateMachine):
         self.alerts = {}
         self.held = {}
         self.open = {}
+        self.commands = {}
 
     def do(self, kind, **fields):
         """Apply an event and take note of the answers; each held request gets one answer, nobody else does."""
@@ -79,7 +80,15 @@ class FleetMachine(RuleBasedStateMachine):
                     self.alerts[effect.alert] = self.book.now
                 case Clear():
                     assert effect.facts == {"seconds": self.book.now - self.alerts.pop(effect.alert)}
+                case Load():
+                    state, (name,) = self.book.fleet.state, effect.adapters
+                    row = state.columns.row_of[effect.pod]
+                    assert name in state.unloads.owed(row), f"{effect.pod} was never told to unload {name}"
+                    assert not state.residency.registry.accepts(row, name), f"{effect.pod} has {name}"
+                    assert not state.loads[row].draining
+                    self.commands[effect.pod] = effect
                 case Unload():
+                    self.commands[effect.pod] = effect
                     state = self.book.fleet.state
                     home = state.residency.home(state.columns.row_of[effect.pod])
                     cell = home.cells[effect.adapter]
@@ -198,6 +207,43 @@ class FleetMachine(RuleBasedStateMachine):
                 self.do(events.UnloadFailed, pod=pod, adapter=adapter, why="HTTP 500")
             case _:
                 self.do(events.Unloaded, pod=pod, adapter=adapter)
+
+    @precondition(lambda self: self.commands)
+    @rule(data=st.data(), done=given.rarely(st.just(False), otherwise=True))
+    def obey(self, data, done):
+        """A pod does what it was told, or says that it does not."""
+        self.answer(data.draw(st.sampled_from(sorted(self.commands))), done=done)
+
+    def answer(self, pod, *, done):
+        match self.commands.pop(pod):
+            case Load(adapters=(name,)) if done:
+                self.do(events.LoadSucceeded, pod=pod, adapter=name, by=events.By.CONTROLLER)
+            case Load(adapters=(name,)):
+                self.do(events.LoadFailed, pod=pod, adapter=name, by=events.By.CONTROLLER, why="HTTP 500")
+            case Unload(adapter=name) if done:
+                self.do(events.Unloaded, pod=pod, adapter=name)
+            case Unload(adapter=name):
+                self.do(events.UnloadFailed, pod=pod, adapter=name, why="HTTP 500")
+
+    @precondition(lambda self: self.relieving())
+    @rule(data=st.data(), use=st.booleans(), ease=st.booleans())
+    def squeeze(self, data, use, ease):
+        """A pod whose unload frees is used, becomes short of memory, and does what it is told; or has enough again."""
+        pod = data.draw(st.sampled_from(self.relieving()))
+        if use:
+            self.do(events.LoadSucceeded, pod=pod, adapter=given.ADAPTER_NAMES[0], by=events.By.ENGINE)
+        self.press(pod, 0.92)
+        if ease:
+            if pod in self.commands:
+                self.answer(pod, done=True)
+            self.press(pod, 0.5)
+
+    def relieving(self):
+        state = self.book.fleet.state
+        return [pod.name for row, pod in state.columns.live() if state.residency.home(row).caches.relieves]
+
+    def press(self, pod, pressure):
+        self.do(events.PodReported, pod=pod, report=PodReport(waiting=0, running=0, memory_pressure=pressure))
 
     @rule(adapter=given.adapter_names, pin=st.none() | given.pins())
     def pin(self, adapter, pin):

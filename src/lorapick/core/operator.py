@@ -15,6 +15,7 @@ from lorapick.model.events import (
     AdapterChanged,
     AdapterDeclared,
     AdapterRetired,
+    By,
     ConfigChanged,
     Event,
     Evicted,
@@ -60,8 +61,22 @@ def on_load_succeeded(state: FleetState, event: LoadSucceeded, *, now: Seconds) 
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
+    state.unloads.given(row, event.adapter, now=now)
+    if event.by is By.CONTROLLER and state.residency.home(row).caches.loads_to_host:
+        _in_memory(state, row, name=event.adapter, now=now)
+        return release(state, row, now=now, cause=event.id)
     load = state.residency.arrived(row, event.adapter, now=now, seconds=event.seconds)
     return load_over(state, load, now=now, cause=event.id)
+
+
+def _in_memory(state: FleetState, row: int, *, name: AdapterName, now: Seconds) -> None:
+    """The engine accepts the name and has the weights in host memory; a load into a slot is none of this."""
+    state.residency.registry.add(row, name)
+    if state.residency.home(row).cell(name).tier < Tier.LOADING:
+        state.residency.left(row, name, tier=Tier.CPU, now=now, source=Source.COMMANDED)
+    else:
+        state.residency.commanded(row, name, now=now)
+    state.refresh(row)
 
 
 def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> list[Effect]:
@@ -69,6 +84,8 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind="load_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
+    if row is not None and state.unloads.given(row, event.adapter, now=now, failed=True):
+        return [note]  # nobody was sent there for it, and none is
     if row is not None:
         state.fail(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
@@ -157,6 +174,7 @@ def on_adapter_retired(state: FleetState, event: AdapterRetired, *, now: Seconds
 
 def _retire(state: FleetState, name: AdapterName, *, cause: Event) -> list[Effect]:
     state.adapters.pop(name, None)
+    state.unloads.forget(name)
     state.residency.retire(name)
     return _set_pin(state, name, pin=None, cause=cause)
 

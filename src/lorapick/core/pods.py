@@ -10,6 +10,7 @@ from lorapick.core.admission.pressure import tier_of
 from lorapick.core.podload import PodLoad
 from lorapick.core.relief import relieve
 from lorapick.core.requests import gate, load_note, load_over, release
+from lorapick.core.restoring import rescue, restore
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import PinSpec
 from lorapick.model.effects import Effect, Note
@@ -97,7 +98,7 @@ def on_draining(state: FleetState, event: PodDraining, *, now: Seconds) -> list[
         return []
     state.loads[row].draining = True
     gate(state, row)
-    return release(state, row, now=now, cause=event.id)
+    return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
 
 
 def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
@@ -116,7 +117,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     del state.loads[row]
     state.gates.recount()
     state.count_slots()
-    return release(state, row, now=now, cause=event.id)
+    return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
 
 
 def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[Effect]:
@@ -144,6 +145,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
         state.prefixes.bound(row, report.gpu_blocks)
     ended = state.residency.reported(row, report, since=since, now=now)
     state.residency.home(row).excuse()
+    _listed(state, row, report=report, since=since)
     for name in state.residency.forget():
         state.adapters.pop(name, None)
     gate(state, row)
@@ -152,7 +154,16 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     # Last: who was let in just now is not idle.
-    return [*effects, *relieve(state, row, since=since, now=now, cause=event.id)]
+    told = restore(state, row, since=since, now=now, cause=event.id)
+    return [*effects, *(told or relieve(state, row, since=since, now=now, cause=event.id))]
+
+
+def _listed(state: FleetState, row: int, *, report: PodReport, since: Seconds) -> None:
+    """What the engine itself lists needs not be given back; `registered` may hold names that are only taken to be."""
+    if report.loaded is not None:
+        state.unloads.listed(row, (entry.name for entry in report.loaded), since=since)
+    elif report.registered is not None:
+        state.unloads.listed(row, report.registered, since=since)
 
 
 def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
@@ -215,7 +226,7 @@ def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effe
     if event.why is SilentWhy.REFUSED:
         load.circuit_open = True
         gate(state, row)
-        return release(state, row, now=now, cause=event.id)
+        return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
     return []
 
 

@@ -2,7 +2,7 @@
 
 In: a pod's report, and the fleet's state. Out: at most one Unload, of the idle adapter that the pod misses least, with
 a note that says so. Nobody is unloaded for whom a request runs, waits or is held there; nor a pin; nor an adapter that
-no other pod could serve now: an unload takes the name away too, and nobody gives it back.
+no other pod could serve now: an unload takes the name away too, until it is given back (see `core.restoring`).
 Not here: who is missed least (see `core.retention`), what pressure is (see `core.admission.pressure`).
 """
 

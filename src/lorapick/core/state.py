@@ -95,6 +95,7 @@ class Tally:
         "dispatched",
         "expired",
         "fallbacks",
+        "given_back",
         "loads",
         "on_probation",
         "outcomes",
@@ -125,6 +126,8 @@ class Tally:
         """Requests whose wait at the picker had lasted as long as it may, by what they waited for."""
         self.unloads = 0
         """Unloads asked for because a pod's memory was short."""
+        self.given_back = 0
+        """Loads asked for to give a pod back what it was told to unload."""
         self.unload_failures = 0
         """Of those, the ones that a pod refused or did not answer."""
         self.fallbacks = 0

@@ -194,6 +194,18 @@ class PodEngine:
             loader.orders.append(copy)
             self._machine.wake(now)
 
+    def fetch(self, spec: AdapterSpec, now: Seconds) -> None:
+        """What SGLang's load does: make a name known, and bring its weights into host memory.
+
+        Takes no time and no slot. (SGLang reads the disk meanwhile; how long that takes is not modelled.) The weights
+        stay on disk when adapters in slots take all the room. Raises RankTooLarge, AdapterTooLarge.
+        """
+        self._run(now)
+        self._check_rank(spec)
+        self._check_pages(spec)
+        self.register(spec)
+        self._machine.loader.fetch(self._registry[spec.name], now)
+
     def _copy_to_load(self, adapter: AdapterSpec | AdapterName) -> AdapterCopy:
         if not isinstance(adapter, AdapterSpec):
             if adapter not in self._registry:

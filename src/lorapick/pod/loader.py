@@ -156,6 +156,13 @@ class Loader:
             )
         )
 
+    def fetch(self, adapter: AdapterCopy, t: Seconds) -> None:
+        """Bring an adapter into host memory, unless it is there."""
+        if not adapter.on_host and not adapter.loading:
+            demoted = self.levels.fetch(adapter)
+            if demoted is not None:
+                self._events.append(AdapterEvicted(t=t, adapter=demoted.name, tier=Tier.DISK))
+
     def unused(self) -> list[AdapterCopy]:
         """Those that were unloaded and that nobody uses any more."""
         coming = self.pending()

@@ -112,6 +112,20 @@ class Levels:
         adapter.loading = True
         return victim, demoted
 
+    def fetch(self, adapter: AdapterCopy) -> AdapterCopy | None:
+        """Bring an adapter into host memory; returns who left it for that.
+
+        It stays on disk when all who are there hold a slot, or are on their way into one.
+        """
+        demoted = None
+        if len(self.host) >= self.host_room:
+            if all(copy.on_gpu or copy.loading for copy in self.host):
+                return None
+            demoted = self._free_host_room()
+        self.host[adapter] = None
+        adapter.on_host = True
+        return demoted
+
     def settle(self) -> None:
         """The load ended well: its adapter holds the slot."""
         adapter = self._end_loading()
@@ -152,6 +166,6 @@ class Levels:
         return victim
 
     def _free_host_room(self) -> AdapterCopy:
-        demoted = next(copy for copy in self.host if not copy.on_gpu)
+        demoted = next(copy for copy in self.host if not (copy.on_gpu or copy.loading))
         self.drop(demoted)
         return demoted

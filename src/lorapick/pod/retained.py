@@ -51,7 +51,7 @@ class RetainedLevels(Levels):
         self.retention.removed(adapter.name, self.now)
 
     def _free_host_room(self) -> AdapterCopy:
-        alone = (copy for copy in self.host if not copy.on_gpu)
+        alone = (copy for copy in self.host if not (copy.on_gpu or copy.loading))
         demoted = next(self._least_first(alone, leaves_for=Tier.DISK))
         self.drop(demoted)
         return demoted

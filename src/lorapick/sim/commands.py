@@ -12,7 +12,7 @@ from lorapick.model.effects import Load, Unload
 from lorapick.model.events import Event
 from lorapick.model.units import AdapterName, PodName
 from lorapick.pod.errors import UnknownAdapter
-from lorapick.pod.values import AdapterUnloaded, SwapEnded, SwapFailed
+from lorapick.pod.values import AdapterSpec, AdapterUnloaded, SwapEnded, SwapFailed
 from lorapick.sim.kernel import Kernel
 from lorapick.sim.simpod import SimPod
 
@@ -21,6 +21,10 @@ class Fleet(Protocol):
     """What commands need of a world."""
 
     kernel: Kernel
+
+    def spec(self, name: AdapterName) -> AdapterSpec:
+        """What is known of an adapter."""
+        ...
 
     @property
     def pods(self) -> Mapping[PodName, SimPod]:
@@ -50,12 +54,27 @@ class Commands:
         """A controller's load, as the pod's HTTP server does it."""
         world = self._world
         sim = world.pods[effect.pod]
+        if sim.engine.config.unload_frees:
+            self._fetch(sim, effect)
+            return
         world.apply(said.LoadStarted, pod=effect.pod, adapters=effect.adapters, by=said.By.CONTROLLER)
         for adapter in effect.adapters:
             sim.commanded[adapter] = None
             sim.engine.load(adapter, world.kernel.now)
         sim.note_slots(world.kernel.now)
         world.rewake(sim)
+
+    def _fetch(self, sim: SimPod, effect: Load) -> None:
+        """SGLang's load: the name is known again, and the weights are in host memory."""
+        world = self._world
+        fields = {"pod": effect.pod, "by": said.By.CONTROLLER}
+        for adapter in effect.adapters:
+            if not sim.alive:
+                world.apply(said.LoadFailed, adapter=adapter, why="the pod is not there", **fields)
+                continue
+            sim.engine.fetch(world.spec(adapter), world.kernel.now)
+            world.rewake(sim)
+            world.apply(said.LoadSucceeded, adapter=adapter, **fields)
 
     def unload(self, effect: Unload) -> None:
         """A controller's unload. A name that is gone already counts as unloaded."""

@@ -80,6 +80,8 @@ class World:
         self.fleet = Fleet(setup.settings, seed=seed, journal=setup.journal)
         self.observer = observer
         self._names = tuple(spec.name for spec in setup.adapters)
+        self.spec = {spec.name: spec for spec in setup.adapters}.__getitem__
+        """What is known of an adapter."""
         self.drawn = 0
         """Requests that the workload gave for the time up to the run's end, followers included."""
         self._until: Seconds = inf

@@ -183,6 +183,35 @@ def test_an_unload_that_frees_waits_for_requests_in_flight():
     ]
 
 
+def test_what_is_fetched_is_known_and_in_host_memory():
+    engine = pod(slots=1, unload_frees=True)
+    now = warm(engine, "a")
+    engine.unload("a", now)
+    rest(engine)
+    for _ in range(2):
+        engine.fetch(AdapterSpec(name="a", size=50 * MB), now)
+        stats = engine.stats(now)
+        assert (stats.on_gpu, stats.on_cpu, engine.registered[-1], rest(engine)) == ((), ("a",), "a", [])
+    engine.submit(ask("r", "a"), now)
+    assert next(event for event in rest(engine) if isinstance(event, SwapEnded)).tier_from is Tier.CPU
+    engine.check()
+
+
+def test_host_memory_that_is_full_makes_room_for_what_is_fetched_unless_slots_need_it_all():
+    engine = pod(slots=1, host=2)
+    now = warm(engine, "a", "b")
+    engine.fetch(AdapterSpec(name="new"), now)
+    assert [each[1:] for each in told(rest(engine))] == [("AdapterEvicted", "a")]
+    assert engine.stats(now).on_cpu == ("b", "new")
+    engine = pod(slots=1, host=1)
+    engine.load("a", 0.0)
+    engine.advance(0.001)
+    engine.fetch(AdapterSpec(name="new"), 0.001)
+    rest(engine)
+    assert (engine.stats(9.0).on_cpu, engine.registered[-1]) == (("a",), "new")
+    engine.check()
+
+
 def test_an_unload_of_an_adapter_in_no_memory_is_done_at_once():
     engine = pod(unload_frees=True)
     engine.unload("a", 1.0)

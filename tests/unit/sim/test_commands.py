@@ -3,11 +3,12 @@
 from msgspec.structs import replace
 from sim_helpers import ask, config, world
 
-from lorapick.model.effects import Unload
+from lorapick.model.effects import Load, Unload
 from lorapick.model.pods import Engine
 from lorapick.sim.conservation import check
 from lorapick.sim.world import World
 
+LOAD = Load(cause=3, pod="pod-1", adapters=("y",), why="test")
 UNLOAD = Unload(cause=2, pod="pod-1", adapter="y", why="test")
 
 
@@ -59,3 +60,25 @@ def test_a_pod_that_is_away_unloads_nothing():
     made.run([], until=1.0)
     made._actions[Unload](UNLOAD)
     assert names(heard) == ["UnloadFailed"]
+
+
+def test_what_was_unloaded_comes_back_into_host_memory():
+    made, tally, heard = sglang()
+    made.run([ask(1.0, "y")], until=2.0)
+    made._actions[Unload](UNLOAD)
+    del heard[:]
+    made._actions[Load](LOAD)
+    assert [(type(event).__name__, event.adapter) for event in heard] == [("LoadSucceeded", "y")]
+    engine = made.pods["pod-1"].engine
+    assert (engine.slots_used, engine.registered, engine.stats(2.0).on_cpu) == (0, ("x", "z", "y"), ("y",))
+    state = made.fleet.state
+    assert state.residency.home(0).cells["y"].tier.word == "cpu"
+    check(made, tally)
+
+
+def test_a_pod_that_is_away_loads_nothing():
+    made, _, heard = sglang()
+    made.kernel.at(0.5, lambda _: made.restart_pod("pod-1", down=10.0), priority=3)
+    made.run([], until=1.0)
+    made._actions[Load](LOAD)
+    assert [type(event).__name__ for event in heard if "Load" in type(event).__name__] == ["LoadFailed"]

@@ -1,6 +1,6 @@
 import pytest
 
-from lorapick.wire.models_list import ModelsList, ModelsListError, parse
+from lorapick.wire.models_list import ModelsList, ModelsListError, parse, paths
 
 
 def test_base_models_and_registered_adapters() -> None:
@@ -25,3 +25,11 @@ def test_a_list_that_would_take_the_pickers_time_is_refused() -> None:
     cards = ",".join(f'{{"id":"a{at}","parent":"base"}}' for at in range(20_000))
     with pytest.raises(ModelsListError, match="a list of 20000 models; the limit is 16384 for one pod"):
         parse(f'{{"data":[{cards}]}}'.encode())
+
+
+def test_paths_of_adapters_where_the_engine_gives_them() -> None:
+    body = b"""{"data":[{"id":"base","root":"/m"},{"id":"a","root":"/a","parent":"base"},
+      {"id":"b","parent":"base"},{"id":"c","root":"","parent":"base"}]}"""
+    assert paths(body) == {"a": "/a", "b": None, "c": None}
+    with pytest.raises(ModelsListError, match="not a list of models: "):
+        paths(b"{}")

@@ -19,6 +19,10 @@ class Caches(NamedTuple):
     unloads: bool = False
     """It can be told to unload, over HTTP. TensorRT-LLM and LoRAX load what requests name, and have no such path."""
 
+    loads_to_host: bool = False
+    """A load that is asked for over HTTP ends in host memory (SGLang); the slot comes with the first request. vLLM's
+    ends in a slot."""
+
     @property
     def relieves(self) -> bool:
         """Whether memory can be had by asking for it."""
@@ -27,7 +31,7 @@ class Caches(NamedTuple):
 
 CACHES: dict[Engine, Caches] = {
     Engine.VLLM: Caches(unloads=True),
-    Engine.SGLANG: Caches(unload_frees=True, unloads=True),
+    Engine.SGLANG: Caches(unload_frees=True, unloads=True, loads_to_host=True),
     # Triton's backend has a host cache and a device cache, both LRU; sizes are in bytes and come from the operator.
     Engine.TRTLLM: Caches(),
     Engine.LORAX: Caches(host_level=False, unload_frees=True),

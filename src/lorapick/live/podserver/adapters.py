@@ -1,6 +1,6 @@
 """The routes that change and list what the front end serves: load, unload, models.
 
-In: HTTP requests, the emulated disk. Out: vLLM's statuses and texts.
+In: HTTP requests, the emulated disk. Out: vLLM's statuses and texts, or SGLang's statuses and fields.
 Not here: what a load does to memory (see `pod.engine`).
 
 The emulated disk holds the adapters the pod was told of, at `/adapters/<name>`; a real folder with a PEFT
@@ -23,6 +23,7 @@ from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.options import CATALOGUE_ROOT, PodServerOptions, adapter_spec
 from lorapick.live.podserver.refusals import (
     Json,
+    RefusalError,
     internal,
     invalid_input,
     not_found,
@@ -85,6 +86,23 @@ class AdapterRoutes:
             await self._driver.unload_freeing(name)
         except UnknownAdapter:
             error = f"LoRA adapter with name {name} is not loaded."
+        return self._updated(error)
+
+    async def load_to_host(self, request: Request) -> Response:
+        """POST /load_lora_adapter of SGLang: make the name known, with the weights in host memory."""
+        body = read_body(LoadBody, request.headers.get("content-type", ""), await request.body())
+        name, path, error = body.lora_name, body.lora_path, ""
+        if name in self._driver.registered:
+            error = f"LoRA adapter {name} is already loaded."
+        else:
+            try:
+                self._driver.fetch(await asyncio.to_thread(self._find, name, path))
+                self._paths[name] = path
+            except (PodError, RefusalError) as problem:
+                error = f"Failed to load LoRA adapter {name}: {problem}"
+        return self._updated(error)
+
+    def _updated(self, error: str) -> Response:
         loaded = {each: self._paths.get(each, CATALOGUE_ROOT + each) for each in self._driver.registered}
         answer = {"success": not error, "error_message": error, "loaded_adapters": loaded}
         return MsgspecResponse(answer, status_code=400 if error else 200)

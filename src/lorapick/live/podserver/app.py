@@ -115,6 +115,7 @@ def _model_routes(options: PodServerOptions, driver: PodDriver) -> list[BaseRout
     ]
     if options.engine is Engine.SGLANG:
         routes += [
+            _post("/load_lora_adapter", adapters.load_to_host),
             _post("/unload_lora_adapter", adapters.unload_freeing),
             Route("/server_info", adapters.server_info),
         ]

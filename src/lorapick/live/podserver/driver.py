@@ -128,6 +128,12 @@ class PodDriver:
         self._wake.set()
         return await ended
 
+    def fetch(self, adapter: AdapterSpec) -> None:
+        """Register an adapter and bring it into host memory, as SGLang does. Raises what `PodEngine.fetch` raises."""
+        self._engine.fetch(adapter, self._live())
+        self._specs[adapter.name] = adapter
+        self._wake.set()
+
     def unload(self, name: AdapterName) -> None:
         """Forget a name, as vLLM does: memory keeps the weights. Raises UnknownAdapter."""
         self._engine.unload(name, self._live())

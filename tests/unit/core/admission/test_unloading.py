@@ -78,8 +78,59 @@ def test_another_process_was_not_asked():
     assert (made.rows("a", now=1.0), made.under_way) == ([], 0)
     assert made.may_ask(0, since=1.0, now=1.0)
     made.ask(0, "a", now=1.0)
+    made.ended(0, "a", now=1.0)
+    assert (made.owed(0), made.rows_owed()) == (["a"], [0])
+    made.restarted(0)
+    assert (made.owed(0), made.rows_owed()) == ([], [])
+    made.ask(0, "a", now=1.0)
     made.gone(0)
     assert (len(made), made.under_way) == (0, 0)
+
+
+def test_what_was_unloaded_is_owed_until_it_is_given_back():
+    made = unloading()
+    for name in "ab":
+        made.ask(0, name, now=1.0)
+        assert made.ended(0, name, now=2.0)
+    assert made.owed(0) == ["a", "b"]
+    made.ask(0, "a", now=3.0, loads=True)
+    assert (made.rows("a", now=3.0), made.rows("a", now=3.0, loads=True), made.under_way) == ([], [0], 1)
+    assert not made.may_ask(0, since=3.0, now=3.0)
+    assert not made.ended(0, "a", now=3.5), "that was no unload"
+    assert made.given(0, "a", now=4.0, failed=True)
+    assert made.owed(0) == ["a", "b"] and not made.may_ask(0, since=5.0, now=5.0)
+    made.ask(0, "a", now=40.0, loads=True)
+    assert made.given(0, "a", now=41.0)
+    assert made.owed(0) == ["b"] and not made.given(0, "b", now=42.0), "nobody was asked for that one"
+    assert made.owed(0) == []
+    assert (made.owed(7), made.given(7, "a", now=1.0)) == ([], False)
+
+
+def test_what_a_newer_list_has_is_not_owed():
+    made = unloading()
+    for name in "abc":
+        made.ask(0, name, now=1.0)
+        made.ended(0, name, now=2.0)
+    made.listed(0, ["a"], since=1.9)
+    assert made.owed(0) == ["a", "b", "c"]
+    made.listed(0, ["a", "z"], since=2.0)
+    made.forget("b")
+    assert made.owed(0) == ["c"]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_an_unload_of_which_it_is_not_known_whether_it_was_done_may_be_owed(silent):
+    made = unloading()
+    made.ask(0, "a", now=1.0)
+    if silent:
+        made.ask(0, "b", now=1.0 + LONGEST)
+        made.ended(0, "b", now=2.0 + LONGEST, failed=True)
+        assert made.owed(0) == ["a", "b"]
+    else:
+        made.ended(0, "a", now=2.0, failed=True)
+    made.ask(0, "a", now=200.0, loads=True)
+    made.given(0, "a", now=201.0, failed=True)
+    assert "a" not in made.owed(0)
 
 
 def test_another_policy_begins_anew_and_an_unknown_one_changes_nothing():
@@ -98,7 +149,7 @@ def test_another_policy_begins_anew_and_an_unknown_one_changes_nothing():
         Unloading(RetentionSettings(policy="mru"))
 
 
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.sampled_from("ab"))))
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.sampled_from("ab"))))
 def test_counts_are_what_pods_say(steps):
     made, now = Unloading(RetentionSettings(policy="lru")), 0.0
     rows = {}
@@ -115,6 +166,11 @@ def test_counts_are_what_pods_say(steps):
         elif kind == 5:
             made.gone(row)
             rows.pop(row, None)
+        elif kind == 6 and row in rows and made.may_ask(row, since=now, now=now) and made.owed(row):
+            made.ask(row, made.owed(row)[0], now=now, loads=True)
+        elif kind in (7, 8):
+            made.given(row, name, now=now, failed=kind == 8)
+            assert kind == 8 or name not in made.owed(row)
         else:
             made.used(row, name, now=now)
         made.check(rows)

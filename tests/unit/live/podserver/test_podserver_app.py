@@ -12,12 +12,13 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 import aiohttp
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lorapick.live.podserver import OptionsError, PodServerOptions, PortInUseError, numbered_adapters, serving
 from lorapick.live.podserver.options import adapter_spec
-from lorapick.model.pods import PodLimits
+from lorapick.model.pods import Engine, PodLimits
 from lorapick.pod.values import PodConfig
 
 T = TypeVar("T")
@@ -242,6 +243,24 @@ async def test_a_load_evicts_the_least_recently_used_adapter_from_the_gpu() -> N
         assert stats["on_gpu"] == ["n1", "n2"] and stats["on_cpu"] == ["n0", "n1", "n2"]
         assert (await client.post("/v1/unload_lora_adapter", lora_name="n2")).status == 200
         assert (await client.stats())["on_gpu"] == ["n1", "n2"], "unload frees nothing"
+
+
+async def test_sglang_loads_into_host_memory_and_answers_with_what_it_has() -> None:
+    config = limits(max_loras=2, max_cpu_loras=3)
+    async with pod(engine=Engine.SGLANG, config=msgspec.structs.replace(config, unload_frees=True)) as client:
+        unloaded = await client.post("/unload_lora_adapter", lora_name="adapter-000")
+        assert unloaded.status == 200
+        body = {"lora_name": "adapter-000", "lora_path": "/adapters/adapter-000"}
+        loaded = await client.post("/load_lora_adapter", **body)
+        assert loaded.status == 200 and loaded.json["success"] is True
+        assert loaded.json["loaded_adapters"]["adapter-000"] == "/adapters/adapter-000"
+        stats = await client.stats()
+        assert (stats["on_gpu"], stats["on_cpu"]) == ([], ["adapter-000"])
+        again = await client.post("/load_lora_adapter", **body)
+        assert again.status == 400 and "already loaded" in again.json["error_message"]
+        missing = await client.post("/load_lora_adapter", lora_name="new", lora_path="/nowhere")
+        assert missing.status == 400 and missing.json["success"] is False and "new" in missing.json["error_message"]
+        assert "new" not in missing.json["loaded_adapters"]
 
 
 async def test_a_peft_folder_is_on_the_disk_too(tmp_path: Path) -> None:
