@@ -170,6 +170,8 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effe
     if state.journal.on:
         journal(case, made, outcome="dispatched")
     assign(state, flight, row=row, now=case.now)
+    if state.queues.attained is not None:
+        state.queues.attained.sent(request, now=case.now)
     columns.turn = row + 1
     name = case.query.adapter
     if name is not None and len(state.turns):

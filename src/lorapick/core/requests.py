@@ -120,6 +120,8 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
         return []
     if flight.waits_since is not None:
         state.stop_waiting(event.request_id)
+    if state.queues.attained is not None and flight.pod is not None:
+        state.queues.attained.ended(flight.request, event, sent=flight.sent)
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1
     row = flight.row

@@ -133,7 +133,6 @@ def wait(case: Case) -> list[Effect]:
             flow=(request.priority, request.fairness_id or "", flight.adapter_name),
             since=since,
             until=until,
-            tokens=(request.prompt_tokens or 0) + (request.max_tokens or 0),
         )
     )
     made = pick_value(case, NOBODY, reason=Reason.HELD_FOR_SLOT)

@@ -136,10 +136,6 @@ def wait_behind_nobody(state):
     state.queues._flows.clear()
 
 
-def count_tokens_of_nobody(state):
-    state.queues._attained["nobody"] = 7.0
-
-
 def leave_the_slots_left(state):
     state.columns.slots_left[0] = 4.0
 
@@ -205,7 +201,6 @@ BREAKS = {
     wait_for_two_things: "r5: waits for a place and for a load at once",
     wait_and_dispatch: "r5: waits and is dispatched at once",
     wait_behind_nobody: "flows and waiters differ",
-    count_tokens_of_nobody: "tokens of fairness ids that do not wait",
     leave_the_slots_left: "row 0: pressure and slots left are",
     leave_a_closed_budget: "1 pods load, of 1 that may",
     take_slots_away: "a: requests for 2 adapters in flight, it has 1 slots",

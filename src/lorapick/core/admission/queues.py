@@ -1,9 +1,9 @@
 """Requests that wait because no pod can take them now: bounded, in bands of priority, fair within a band [R3.8].
 
-In: requests with priority, fairness id, adapter, tokens, and how long they may wait. Out: who is to be tried next.
+In: requests with priority, fairness id, adapter, and how long they may wait. Out: who is to be tried next.
 Between bands strictly the higher one first. Within a band whoever has waited for longer than `patience` comes first,
 the longest waiting before others, so that no adapter is starved; then flows (fairness id and adapter) take turns, or
-those whose fairness id has had the fewest tokens so far (least attained service) come first. A flow's turn serves
+those whose fairness id has had the fewest tokens lately (least attained service) come first. A flow's turn serves
 everything that waits in it. Not here: whether a pod can take anybody (see `core.deciding`), requests that follow a load
 (see `core.admission.holds`).
 """
@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
+from lorapick.core.admission.attained import Attained
 from lorapick.model.settings import Fairness
-from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
+from lorapick.model.units import AdapterName, RequestId, Seconds
 
 FlowKey: TypeAlias = tuple[int, str, AdapterName | None]
 """Priority, fairness id ("" when nobody gave one), adapter (None: the base model)."""
@@ -29,16 +30,16 @@ class Waiter(NamedTuple):
     """When it began to wait."""
     until: Seconds
     """When somebody must decide for good."""
-    tokens: Tokens
-    """What serving it is reckoned to cost its fairness id."""
 
 
 class Queues:
     """All of them."""
 
-    __slots__ = ("_attained", "_due", "_ended_at", "_flows", "_turn", "_turns", "_waiters", "fairness", "patience")
+    __slots__ = ("_due", "_ended_at", "_flows", "_turn", "_turns", "_waiters", "attained", "patience")
 
     def __init__(self, *, fairness: Fairness = Fairness.ROUND_ROBIN, patience: Seconds) -> None:
+        self.attained: Attained | None = None
+        """What each fairness id has had; None: nobody counts it."""
         self.fairness = fairness
         self.patience = patience
         """Seconds after which a request comes before those of its band that have waited for less."""
@@ -49,13 +50,23 @@ class Queues:
         """When each flow had its last turn; lower goes first."""
         self._turns = 0
         self._ended_at: FlowKey | None = None
-        self._attained: dict[str, float] = {}
-        """Tokens by fairness id, of those that wait; forgotten with their last request."""
         self._due: list[tuple[Seconds, RequestId]] = []
         """Heap; requests that have left are skipped."""
 
     def __len__(self) -> int:
         return len(self._waiters)
+
+    @property
+    def fairness(self) -> Fairness:
+        """Who comes first within a band."""
+        return Fairness.ROUND_ROBIN if self.attained is None else Fairness.LEAST_ATTAINED
+
+    @fairness.setter
+    def fairness(self, fairness: Fairness) -> None:
+        if fairness is not Fairness.LEAST_ATTAINED:
+            self.attained = None
+        elif self.attained is None:
+            self.attained = Attained()
 
     def __contains__(self, request_id: RequestId) -> bool:
         return request_id in self._waiters
@@ -66,11 +77,10 @@ class Queues:
         self._waiters[waiter.request_id] = waiter
         flow = self._flows.get(waiter.flow)
         if flow is None:
+            self._lift(waiter.flow[1])
             flow = self._flows[waiter.flow] = OrderedDict()
             self._last(waiter.flow)
         flow[waiter.request_id] = waiter
-        # Whoever comes back has no claim from the time in which it did not wait.
-        self._attained.setdefault(waiter.flow[1], min(self._attained.values(), default=0.0))
         heappush(self._due, (waiter.until, waiter.request_id))
 
     def until(self, request_id: RequestId) -> Seconds | None:
@@ -87,16 +97,19 @@ class Queues:
         del flow[request_id]
         if not flow:
             del self._flows[waiter.flow], self._turn[waiter.flow]
-            if all(key[1] != waiter.flow[1] for key in self._flows):
-                del self._attained[waiter.flow[1]]
         return waiter
 
     def served(self, waiter: Waiter) -> None:
-        """A request that waited goes to a pod: count it for its fairness id; its flow's turn has come."""
-        if waiter.flow[1] in self._attained:
-            self._attained[waiter.flow[1]] += waiter.tokens
+        """A request that waited goes to a pod: its flow's turn has come."""
         if waiter.flow in self._turn:
             self._last(waiter.flow)
+
+    def _lift(self, fairness_id: str) -> None:
+        """Whoever begins to wait has no claim from the time in which it did not: it begins where others stand."""
+        if self.attained is not None:
+            waiting = dict.fromkeys(flow[1] for flow in self._flows)
+            if waiting and fairness_id not in waiting:
+                self.attained.lift(fairness_id, to=min(self.attained.of(each) for each in waiting))
 
     def _last(self, flow: FlowKey) -> None:
         self._turns += 1
@@ -108,7 +121,7 @@ class Queues:
         keys = []
         for flow, waiters in self._flows.items():
             since = next(iter(waiters.values())).since
-            claim = self._attained[flow[1]] if self.fairness is Fairness.LEAST_ATTAINED else 0.0
+            claim = self.attained.of(flow[1]) if self.attained is not None else 0.0
             rank = (0, since, 0) if since <= oldest else (1, claim, self._turn[flow])
             keys.append((-flow[0], rank, flow))
         keys.sort(key=lambda each: each[:2])
@@ -186,4 +199,3 @@ class Queues:
             said.setdefault(waiter.flow, []).append(waiter.request_id)
         assert said == {flow: [*waiters] for flow, waiters in self._flows.items()}, "flows and waiters differ"
         assert self._turn.keys() == self._flows.keys(), "turns of flows that nobody waits in"
-        assert {flow[1] for flow in self._flows} == set(self._attained), "tokens of fairness ids that do not wait"

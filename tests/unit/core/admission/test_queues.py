@@ -5,11 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lorapick.core.admission.queues import Queues, Waiter
+from lorapick.model.requests import Request
 from lorapick.model.settings import Fairness
 
 
-def waiter(name, *, priority=0, team="", adapter="legal", since=0.0, until=30.0, tokens=10):
-    return Waiter(name, (priority, team, adapter), since, until, tokens)
+def waiter(name, *, priority=0, team="", adapter="legal", since=0.0, until=30.0):
+    return Waiter(name, (priority, team, adapter), since, until)
 
 
 def filled(*waiters, fairness=Fairness.ROUND_ROBIN, patience=2.0):
@@ -25,8 +26,11 @@ def heads(queues, now=1.0):
     return [queues.waiting_in(flow)[0].request_id for flow in queues.order(now)]
 
 
-def serve(queues, name):
-    queues.served(queues.remove(name))
+def serve(queues, name, *, tokens=10):
+    gone = queues.remove(name)
+    queues.served(gone)
+    if queues.attained is not None:
+        queues.attained.sent(Request(id=name, model="m", fairness_id=gone.flow[1], prompt_tokens=tokens), now=1.0)
     queues.check()
 
 
@@ -64,30 +68,45 @@ def test_the_impatient_of_a_higher_band_come_first():
 
 def test_whoever_had_the_fewest_tokens_comes_first():
     queues = filled(
-        *(waiter(f"big{n}", team="big", tokens=100) for n in range(3)),
-        *(waiter(f"small{n}", team="small", tokens=30) for n in range(9)),
+        *(waiter(f"big{n}", team="big") for n in range(3)),
+        *(waiter(f"small{n}", team="small") for n in range(9)),
         fairness=Fairness.LEAST_ATTAINED,
     )
     order = []
     for _ in range(8):
         order.append(heads(queues)[0])
-        serve(queues, order[-1])
+        serve(queues, order[-1], tokens=100 if order[-1].startswith("big") else 30)
     assert [name.rstrip("0123456789") for name in order] == ["big", *["small"] * 4, "big", *["small"] * 2]
 
 
 def test_whoever_comes_back_has_no_claim_from_before():
     queues = filled(
-        waiter("a1", team="a", tokens=500),
+        waiter("a1", team="a"),
         waiter("a2", team="a"),
         waiter("b1", team="b"),
         fairness=Fairness.LEAST_ATTAINED,
     )
-    serve(queues, "a1")
+    serve(queues, "a1", tokens=500)
     serve(queues, "b1")
     queues.add(waiter("b2", team="b"))
     serve(queues, "b2")
-    queues.add(waiter("c1", team="c", tokens=1))
+    queues.add(waiter("c1", team="c"))
     assert heads(queues)[0] == "a2", "b and c begin where a stands"
+
+
+def test_whoever_had_much_without_waiting_comes_last():
+    queues = filled(fairness=Fairness.LEAST_ATTAINED)
+    queues.attained.sent(Request(id="r", model="m", fairness_id="busy", prompt_tokens=900), now=1.0)
+    queues.add(waiter("b1", team="busy"))
+    queues.add(waiter("q1", team="quiet"))
+    assert heads(queues) == ["b1", "q1"], "the first one waits alone, and the next begins where it stands"
+    queues.remove("q1")
+    queues.remove("b1")
+    queues.add(waiter("n1", team="new"))
+    queues.add(waiter("b2", team="busy"))
+    assert heads(queues) == ["n1", "b2"]
+    queues.fairness = Fairness.ROUND_ROBIN
+    assert queues.attained is None
 
 
 def test_the_last_of_the_lowest_band_yields():
@@ -124,16 +143,18 @@ class QueueMachine(RuleBasedStateMachine):
         team=st.sampled_from(["", "x", "y"]),
         adapter=st.sampled_from([None, "a", "b"]),
         most=st.integers(0, 6),
-        tokens=st.integers(0, 9),
     )
-    def add(self, priority, team, adapter, most, tokens):
+    def add(self, priority, team, adapter, most):
         self.count += 1
         flow = (priority, team, adapter)
         if flow not in {each.flow for each in self.model}:
             self.turns += 1
             self.turn[flow] = self.turns
-        self.attained.setdefault(team, min(self.attained.values(), default=0.0))
-        made = Waiter(f"r{self.count}", flow, self.now, self.now + most, tokens)
+        teams = {each.flow[1] for each in self.model}
+        if teams and team not in teams:
+            least = min(self.attained.get(each, 0.0) for each in teams)
+            self.attained[team] = max(self.attained.get(team, 0.0), least)
+        made = Waiter(f"r{self.count}", flow, self.now, self.now + most)
         self.model.append(made)
         self.queues.add(made)
 
@@ -143,9 +164,14 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queues.remove(gone.request_id) == gone
         if gone.flow not in {each.flow for each in self.model}:
             del self.turn[gone.flow]
-        if gone.flow[1] not in {each.flow[1] for each in self.model}:
-            del self.attained[gone.flow[1]]
         return gone
+
+    @rule(team=st.sampled_from(["", "x", "y"]), tokens=st.integers(0, 9))
+    def be_sent(self, team, tokens):
+        """With or without a wait before."""
+        if self.queues.attained is not None:
+            self.queues.attained.sent(Request(id="r", model="m", fairness_id=team, prompt_tokens=tokens), now=0.0)
+            self.attained[team] = self.attained.get(team, 0.0) + tokens
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
@@ -157,8 +183,6 @@ class QueueMachine(RuleBasedStateMachine):
     def be_served(self, data):
         gone = self.leave(data)
         self.queues.served(gone)
-        if gone.flow[1] in self.attained:
-            self.attained[gone.flow[1]] += gone.tokens
         if gone.flow in self.turn:
             self.turns += 1
             self.turn[gone.flow] = self.turns
@@ -188,7 +212,7 @@ class QueueMachine(RuleBasedStateMachine):
         late, prompt = [], []
         for flow in self.turn:
             since = next(each.since for each in self.model if each.flow == flow)
-            claim = self.attained[flow[1]] if self.queues.fairness is Fairness.LEAST_ATTAINED else 0
+            claim = self.attained.get(flow[1], 0.0) if self.queues.fairness is Fairness.LEAST_ATTAINED else 0
             if self.now - since >= self.queues.patience:
                 late.append(((-flow[0], 0, since), self.queues.order(self.now).index(flow), flow))
             else:
@@ -211,7 +235,7 @@ TestQueueMachine.settings = settings(max_examples=60, stateful_step_count=40, de
 
 def test_who_comes_back_with_the_same_bound_is_named_once():
     queues = Queues(patience=1.0)
-    waiter = Waiter(request_id="r", flow=(0, "", "a"), since=0.0, until=5.0, tokens=1)
+    waiter = Waiter(request_id="r", flow=(0, "", "a"), since=0.0, until=5.0)
     queues.add(waiter)
     queues.remove("r")
     queues.add(waiter)
@@ -221,7 +245,7 @@ def test_who_comes_back_with_the_same_bound_is_named_once():
 def test_those_behind_a_round_of_tries_come_first_in_the_next():
     queues = Queues(patience=1.0)
     for number in range(5):
-        queues.add(Waiter(request_id=f"r{number}", flow=(0, "", f"a{number}"), since=0.0, until=9.0, tokens=1))
+        queues.add(Waiter(request_id=f"r{number}", flow=(0, "", f"a{number}"), since=0.0, until=9.0))
     first = queues.in_turn(0.5)
     queues.go_on_after(first[1])
     assert queues.in_turn(0.5) == [*first[2:], *first[:2]]
