@@ -276,6 +276,9 @@ def starvation_table(found: dict[str, Any]) -> Iterator[str]:
 
 # -- throughput
 
+MEASURED: Seconds = 60.0
+"""After the warm-up, for each rate that a search tries; a search has some ten of them, so it has one seed."""
+
 
 def throughput(scenario: str, slots: str) -> Callable[[Plan], dict[str, Any]]:
     """The highest rate at P95 ≤ 1 s, beside that of the same fleet with a slot for every adapter."""
@@ -284,8 +287,8 @@ def throughput(scenario: str, slots: str) -> Callable[[Plan], dict[str, Any]]:
         found = {}
         for mode in MODES:
             for name, arm in {**ARMS, "no swaps": Arm(UNROUTED, {"fleet.slots": slots})}.items():
-                loaded = shortened(load_scenario(scenario, overrides={"fleet.mode": mode, **arm.overrides}), 120.0)
-                jobs = jobs_for(loaded, policies=(arm.policy,), seeds=seeds(plan))
+                loaded = shortened(load_scenario(scenario, overrides={"fleet.mode": mode, **arm.overrides}), MEASURED)
+                jobs = jobs_for(loaded, policies=(arm.policy,), seeds=(1,))
                 found[f"{mode}, {name}"] = said(name, rates(capacities(jobs, 1.0, workers=plan.workers)))
         return found
 
@@ -316,7 +319,7 @@ def throughput_table(words: str) -> Callable[[dict[str, Any]], Iterator[str]]:
 
 
 CONVOY = (
-    "Convoy: 24 adapters on 6 pods with 4 slots. Highest rate at P95 ≤ 1 s. Aim: ≥ 80 % of least-loaded"
+    "Convoy: 24 adapters on 6 pods with 4 slots. Highest rate at P95 ≤ 1 s (seed 1). Aim: ≥ 80 % of least-loaded"
     "\non the same fleet with a slot for every adapter."
 )
 HOTSPOT = "Hotspot: one of 16 adapters has 60 % of the traffic. The same figures. Aim: ≥ 90 %."
