@@ -102,6 +102,10 @@ def _facts(document: ExplanationDocument) -> list[str]:
         lines.append(_CHOSEN[document.chosen_by])
     if document.follows is not None and document.chosen_by is None:
         lines.append(f"waits for the load under way on {document.follows}")
+    if document.waited_s is not None:
+        lines.append(f"had waited at the picker for {document.waited_s:.3g} s")
+    if document.told is not None:
+        lines.append(f"was told: {document.told}")
     if document.degraded:
         lines.append("degraded: taken on reports that were too old, or after a scoring error")
     return lines

@@ -8,6 +8,7 @@ Each look costs a pass over the pods, and over who waits; facts are put together
 """
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from lorapick.core.admission.alerts import WINDOW, Facts, Finding
 from lorapick.core.admission.pressure import Pressure
@@ -91,8 +92,9 @@ def _pressure(state: FleetState, now: Seconds) -> Finding:
 
 def _queues(state: FleetState, now: Seconds) -> Finding:
     admission, share = state.settings.admission, state.settings.alerts.queue_share
-    since, waiting = state.queues.oldest(), state.waiting
-    oldest = now - since if since is not None else 0.0
+    waiting = state.waiting
+    begun = [state.queues.oldest(), *(state.flights[each].waits_since for each in islice(state.holds.held, 1))]
+    oldest = now - min([each for each in begun if each is not None], default=now)
     found = waiting > 0 and (waiting >= share * admission.max_queued or oldest >= share * admission.max_wait)
     facts: Facts = {
         "waiting": waiting,

@@ -124,7 +124,7 @@ def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, foll
     )
 
 
-def journal(case: Case, made: Pick, *, outcome: str) -> None:
+def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None) -> None:
     """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
     state, query = case.state, case.query
     if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
@@ -132,14 +132,17 @@ def journal(case: Case, made: Pick, *, outcome: str) -> None:
     view = state.columns.frozen(query.adapter, reads=case.policy.reads)
     if query.codes is not None:
         query.codes = view.codes
-    state.journal.record(Decision(case.now, case.flight.request.model, made, outcome, query, view, case.policy))
+    flight, now = case.flight, case.now
+    waited = now - flight.waits_since if flight.waits_since is not None else None
+    decision = Decision(now, flight.request.model, made, outcome, query, view, case.policy, told, waited or None)
+    state.journal.record(decision)
 
 
 def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     """Answer the client ourselves; the request is over."""
     state, request_id = case.state, case.flight.request.id
     made = pick_value(case, NOBODY, reason=reason)
-    journal(case, made, outcome="rejected")
+    journal(case, made, outcome="rejected", told=message)
     state.stop_waiting(request_id)
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1

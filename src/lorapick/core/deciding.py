@@ -13,7 +13,7 @@ from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import Choice, pick
 from lorapick.core.picking.verdicts import FULL
 from lorapick.core.state import FleetState, Flight
-from lorapick.core.waiting import cheaper_to_wait, hold_for_load, load_cost, wait
+from lorapick.core.waiting import cheaper_to_wait, hold_for_load, load_cost, may_wait, wait
 from lorapick.model.effects import Dispatch, Effect, Note
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
@@ -51,10 +51,10 @@ def _answer(case: Case) -> list[Effect]:
     effects: list[Effect] = []
     choice = _choose(case, effects)
     lead = _follow(case, choice)
-    if lead is not None:
-        if not lead.room:
-            return [*effects, *hold_for_load(case, lead.row)]
+    if lead is not None and lead.room:
         effects.append(_dispatch(case, _instead(case, choice, row=lead.row), follows_load=True))
+    elif lead is not None and (choice.row < 0 or may_wait(case)):
+        effects += hold_for_load(case, lead.row)
     elif choice.row < 0 or cheaper_to_wait(case, choice.row):
         effects += wait(case)
     else:

@@ -35,6 +35,10 @@ class Decision(NamedTuple):
     """Reads the copied residency codes of `view`."""
     view: FrozenView
     policy: Policy
+    told: str | None = None
+    """What a refused client was told."""
+    waited: Seconds | None = None
+    """For how long it had waited at the picker by then; None: it had not."""
 
 
 class Journal:
@@ -93,4 +97,6 @@ def _explanation(decision: Decision) -> Explanation:
         degraded=pick.degraded,
         follows=pick.follows,
         chosen_by=chosen_by(decision.query, decision.view, now=decision.t, policy=policy, pick=pick),
+        told=decision.told,
+        waited=decision.waited,
     )

@@ -7,7 +7,7 @@ Note of kind `not_yet` that names the event, never dropped in silence.
 
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.pods import pins_here
-from lorapick.core.requests import admit, load_over, release, release_due
+from lorapick.core.requests import LOAD_FAILED, admit, load_over, release, release_due
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.effects import Effect, Note
@@ -82,7 +82,7 @@ def _in_memory(state: FleetState, row: int, *, name: AdapterName, now: Seconds) 
 def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> list[Effect]:
     """The engine refused; the adapter is where it was, on disk. Who waited for it is decided anew."""
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
-    note = Note(cause=event.id, kind="load_failed", facts=facts)
+    note = Note(cause=event.id, kind=LOAD_FAILED, facts=facts)
     row = state.columns.row_of.get(event.pod)
     if row is not None and state.unloads.given(row, event.adapter, now=now, failed=True):
         return [note]  # nobody was sent there for it, and none is

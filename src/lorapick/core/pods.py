@@ -148,6 +148,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     _listed(state, row, report=report, since=since)
     for name in state.residency.forget():
         state.adapters.pop(name, None)
+        state.quarantine.forget(name)
     gate(state, row)
     state.refresh(row)
     effects += [load_note(state, over, cause=event.id) for over in ended]
@@ -169,7 +170,7 @@ def _listed(state: FleetState, row: int, *, report: PodReport, since: Seconds) -
 def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
     """The engine's own sizes beat those of the configuration."""
     limits = state.loads[row].limits
-    gpu = limits.max_loras if report.max_loras is None else report.max_loras
+    gpu = limits.max_loras if report.max_loras is None or report.max_loras < 0 else report.max_loras
     cpu = limits.max_cpu_loras if report.max_cpu_loras is None else report.max_cpu_loras
     if (gpu, cpu) != (limits.max_loras, limits.max_cpu_loras):
         state.loads[row].limits = msgspec.structs.replace(limits, max_loras=gpu, max_cpu_loras=cpu)

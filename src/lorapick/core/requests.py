@@ -20,6 +20,8 @@ from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
+LOAD_FAILED = "load_failed"
+"""Note of a load that failed, however we know."""
 SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
 HELD_FOR_LOAD, HELD_FOR_SLOT = Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT
 """Found faster than the enum's members."""
@@ -63,7 +65,7 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     ]
     _undo(state, flight)
     # It never came there, so no load of its adapter began for it; the pod is to blame, not the adapter.
-    _take_off(state, flight, now=now, load_failed=_alone(state, flight), blamed=False)
+    _take_off(state, flight, now=now, load_failed=_alone(state, flight))
     assign(state, flight, row=row, now=now)
     state.residency.home(row).excuse()
     if refused_row >= 0:
@@ -133,7 +135,8 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
         effects = _ran(state, flight, now=now, cause=event.id)
     # A client's mistake (4xx) says nothing of the load.
     broken = outcome is FAILED and not flight.started and (status is None or status >= 500)
-    _take_off(state, flight, now=now, load_failed=broken)
+    if _take_off(state, flight, now=now, load_failed=broken):
+        effects += _failed(state, flight, row=row, status=status, now=now, cause=event.id)
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     return effects
@@ -145,21 +148,38 @@ def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     if tier is None or tier.on_gpu:
         prices.service.served(flight.load_then, seconds)
     elif tier < Tier.LOADING:
-        prices.loads.ended(tier, max(0.0, seconds - prices.service.expected(flight.load_then)))
+        prices.loads.ended(tier, seconds - prices.service.expected(flight.load_then))
 
 
-def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool, blamed: bool = True) -> None:
+def _failed(
+    state: FleetState, flight: Flight, *, row: int, status: int | None, now: Seconds, cause: int
+) -> list[Effect]:
+    """A load failed, by how a request that waited for it ended."""
+    name = flight.adapter_name
+    assert name is not None
+    told = f"status {status}" if status is not None else "no answer"
+    facts: dict[str, str | float] = {
+        "pod": state.columns.targets[row].pod,
+        "adapter": name,
+        "why": f"request {flight.request.id} ended with {told}",
+        "pause_seconds": state.fail(row, name, now=now),
+    }
+    return [Note(cause=cause, kind=LOAD_FAILED, facts=facts)]
+
+
+def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> bool:
+    """Its place is free; whether its end shows that a load failed."""
     row = flight.row
     if row < 0:
-        return
+        return False
     flight.row = -1
     name = flight.adapter_name
-    if name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed) and blamed:
-        state.fail(row, name, now=now)
+    failed = name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed)
     if name is not None and len(state.unloads):
         state.unloads.touched(row, name, now=now)
     state.loads[row].ended(now)
     state.refresh(row)
+    return failed
 
 
 def load_over(state: FleetState, load: EndedLoad, *, now: Seconds, cause: int) -> list[Effect]:

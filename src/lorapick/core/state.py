@@ -205,10 +205,10 @@ class FleetState:
         self.policy = policy
         self.reads_prices = "load_price" in policy.reads
 
-    def fail(self, row: int, name: AdapterName, *, now: Seconds) -> None:
-        """A pod failed to load an adapter: nobody tries again there for a while."""
-        self.quarantine.failed(row, name, now=now)
+    def fail(self, row: int, name: AdapterName, *, now: Seconds) -> Seconds:
+        """A pod failed to load an adapter: nobody tries again there for a while; return for how long."""
         self.tally.quarantines += 1
+        return self.quarantine.failed(row, name, now=now)
 
     @property
     def waiting(self) -> int:

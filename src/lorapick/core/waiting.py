@@ -15,7 +15,7 @@ from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Effect, Hold
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
-from lorapick.model.units import AdapterName, Seconds
+from lorapick.model.units import AdapterName, RequestId, Seconds
 
 PASSING_AWAY = (
     CODE[Reason.QUEUE_FULL],
@@ -26,6 +26,8 @@ PASSING_AWAY = (
     CODE[Reason.PRESSURE_HARD],
 )
 """Vetoes that end when the pod has done what it is doing."""
+WRONG = 4.0
+"""Times the expected wait after which nobody trusts the expectation any more."""
 MOST_TRIES = 16
 """Flows that are tried in vain before those behind them must wait for the next event."""
 
@@ -36,10 +38,9 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
     request = flight.request
     effects: list[Effect] = []
     if flight.follow_until is None:
-        room = _make_room(case)
-        if room is None:
+        if not may_wait(case):
             return [_shed(case)]
-        effects = room
+        effects = _make_room(case)
         if flight.waits_since is None:
             flight.waits_since = case.now
         flight.follow_until = _patience(case, row)
@@ -59,11 +60,14 @@ def cheaper_to_wait(case: Case, row: int) -> bool:
     """Whether a place on a pod that has its adapter, and whose queue is full, costs less than a load on `row`.
 
     A place comes with each end there, after those who wait already; the load costs what it takes and what it does to
-    others. Who has waited for as long as that waits no longer, nor does who would have to give up meanwhile.
+    others. Who has waited for as long as that waits no longer, nor does who would have to give up meanwhile, or has
+    waited for so long that what was expected of the holder is wrong.
     """
     state, query, name = case.state, case.query, case.flight.adapter_name
     codes, full = query.codes, CODE[Reason.QUEUE_FULL]
-    if name is None or codes is None or (codes[row] & TIER_BITS) >= Tier.LOADING or not case.policy.coalesces:
+    if name is None or codes is None or (codes[row] & TIER_BITS) >= Tier.LOADING:
+        return False
+    if not case.policy.coalesces or not may_wait(case):
         return False
     waits: Seconds | None = None
     for other, _ in state.columns.live():
@@ -75,7 +79,8 @@ def cheaper_to_wait(case: Case, row: int) -> bool:
         return False
     waits *= 1 + state.queues.count(name)
     since, until = _span(case)
-    return case.now + waits < until and case.now - since + waits < load_cost(case, row)
+    waited = case.now - since
+    return case.now + waits < until and waited + waits < load_cost(case, row) and waited <= WRONG * waits
 
 
 def load_cost(case: Case, row: int) -> Seconds:
@@ -87,25 +92,46 @@ def load_cost(case: Case, row: int) -> Seconds:
     return own + state.prices.of_load(state.residency.home(row), state.columns.load[row], now=case.now)
 
 
-def _make_room(case: Case) -> list[Effect] | None:
-    """Nothing, or the refusal of somebody of lower priority whose place this request takes; None: there is no room.
+def may_wait(case: Case) -> bool:
+    """Whether it waits already, or may begin to: priorities below 0 never do, and there must be room."""
+    state, request = case.state, case.flight.request
+    if request.id in state.holds or request.id in state.queues:
+        return True
+    if request.priority < 0:
+        return False
+    return state.waiting < state.settings.admission.max_queued or _gives_way(state, request.priority) is not None
+
+
+def _make_room(case: Case) -> list[Effect]:
+    """Nothing, or the refusal of somebody of lower priority whose place this request takes, which may wait.
 
     Who waits already keeps the place that it has.
     """
-    state, request_id = case.state, case.flight.request.id
-    if request_id in state.holds or request_id in state.queues:
+    state, request = case.state, case.flight.request
+    if request.id in state.holds or request.id in state.queues:
         return []
     if state.waiting < state.settings.admission.max_queued:
         return []
-    last = state.queues.yields_to(case.flight.request.priority)
-    if last is None:
-        return None
-    return [_shed(Case(state, state.flights[last.request_id], now=case.now, cause=case.cause))]
+    last = _gives_way(state, request.priority)
+    assert last is not None, f"{request.id!r} may not wait"
+    return [_shed(Case(state, state.flights[last], now=case.now, cause=case.cause))]
+
+
+def _gives_way(state: FleetState, priority: int) -> RequestId | None:
+    """Who gives up its place to a request of this priority: the last one of the lowest band, if that is lower."""
+    flights, queued = state.flights, state.queues.yields_to(priority)
+    waiting = [*state.holds.held] if queued is None else [*state.holds.held, queued.request_id]
+    bands = [(flights[each].request.priority, -(flights[each].waits_since or 0.0), each) for each in waiting]
+    lowest = min(bands, key=lambda band: band[:2], default=None)
+    return lowest[2] if lowest is not None and lowest[0] < priority else None
 
 
 def _shed(case: Case) -> Effect:
-    most = case.state.settings.admission.max_queued
-    return reject(case, Reason.SHED, message=f"{most} requests wait already (admission.max_queued)")
+    priority = case.flight.request.priority
+    text = f"{case.state.settings.admission.max_queued} requests wait already (admission.max_queued)"
+    if priority < 0:
+        text = f"its priority is {priority}, below 0 (objectives), and it would have to wait"
+    return reject(case, Reason.SHED, message=text)
 
 
 def wait(case: Case) -> list[Effect]:
@@ -120,11 +146,9 @@ def wait(case: Case) -> list[Effect]:
         return [reject_nobody(case, waited=now - since)]
     if bound is not None and bound > now:
         return []
-    if request.priority < 0:
+    if not may_wait(case):
         return [_shed(case)]
     effects = _make_room(case)
-    if effects is None:
-        return [_shed(case)]
     flight.waits_since = since
     state.stop_waiting(request.id)
     state.queues.add(
@@ -145,8 +169,13 @@ def _worth_waiting(case: Case) -> bool:
     """Whether some pod would take it if only it had room: a seat, a slot, time for a load, less pressure."""
     if not case.policy.coalesces:
         return False
-    columns, query = case.state.columns, case.query
-    return any(veto(query, columns, row=row, now=case.now) in PASSING_AWAY for row, _ in columns.live())
+    state, query, slots_full = case.state, case.query, CODE[Reason.SLOTS_FULL]
+    for row, _ in state.columns.live():
+        code = veto(query, state.columns, row=row, now=case.now)
+        # A pod without slots will not have one later either.
+        if code in PASSING_AWAY and (code != slots_full or state.loads[row].limits.max_loras > 0):
+            return True
+    return False
 
 
 def _patience(case: Case, row: int) -> Seconds:
@@ -218,6 +247,14 @@ def reject_unknown(state: FleetState, flight: Flight, *, name: str, now: Seconds
     return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod.{hint}")
 
 
+def _hint(case: Case, counts: dict[str, int]) -> str:
+    """What an operator may want to know of the reasons."""
+    if Reason.PROBATION in counts:
+        return f"; {case.flight.adapter_name!r} is on probation: declare it under `adapters` to lift that"
+    silent = [load.detail for load in case.state.loads.values() if load.circuit_open and load.detail]
+    return f"; pods do not answer: {silent[0]}" if Reason.CIRCUIT_OPEN in counts and silent else ""
+
+
 def reject_nobody(case: Case, *, waited: Seconds = 0.0) -> Effect:
     """No pod will take it: say what kept the mildest one from it. Who has `waited` until its time was up hears that."""
     state, flight = case.state, case.flight
@@ -230,7 +267,7 @@ def reject_nobody(case: Case, *, waited: Seconds = 0.0) -> Effect:
     if name is not None and judged and registry.all_asked and not registry.known(name):
         return reject(case, Reason.ADAPTER_UNKNOWN, message=f"The model `{name}` does not exist on any pod any more.")
     told = ", ".join(f"{count} {word}" for word, count in counts.items()) or "no pod is known"
-    message = f"no pod can serve {flight.request.model!r} now: {told}"
+    message = f"no pod can serve {flight.request.model!r} now: {told}{_hint(case, counts)}"
     if waited > 0.0:
         return reject(case, Reason.DEADLINE, message=f"it has waited for {waited:.3g} s, and still {message}")
     return reject(case, why_nobody(judged), message=message)

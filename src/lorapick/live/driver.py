@@ -279,7 +279,8 @@ class Driver:
 
 
 def _in_words(facts: Mapping[str, str | float]) -> str:
-    return " ".join(f"{key}={value}" for key, value in facts.items())
+    said = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in facts.items()}
+    return " ".join(f"{key}={value}" for key, value in said.items())
 
 
 def _answer(effects: Sequence[Effect], request_id: RequestId) -> Dispatch | Reject | None:

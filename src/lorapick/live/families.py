@@ -209,6 +209,13 @@ def _admission(totals: Totals) -> Iterator[Metric]:
         ("probation_requests", "Requests for adapters on probation: nobody declared them.", totals.probation),
         ("turns", "Slots cleared for adapters whose requests had waited too long.", totals.turns),
         ("quarantines", "Times that a pod was left alone with an adapter it had failed to load.", totals.quarantines),
+        ("unloads", "Unloads that pods under pressure were asked for.", totals.unloads),
+        ("unload_failures", "Unloads that pods refused, or never answered.", totals.unload_failures),
+        (
+            "given_back",
+            "Adapters that pods were asked to take again after an unload under pressure.",
+            totals.given_back,
+        ),
     ):
         yield CounterMetricFamily(f"lorapick_{name}", text, count)
 

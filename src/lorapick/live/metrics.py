@@ -31,7 +31,6 @@ from lorapick.model.events import (
     By,
     Event,
     Evicted,
-    LoadFailed,
     LoadStarted,
     LoadSucceeded,
     PodGone,
@@ -47,6 +46,7 @@ from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 SETTING = "server.metrics"
 NO_REASON = "none"
 UNKNOWN = "unknown"
+LOAD_FAILED = "load_failed"
 PRESSURE = "pressure"
 """Kind of the notes that say that a pod's tier is another one."""
 WORDS = tuple(tier.word for tier in Tier)
@@ -99,7 +99,6 @@ class Metrics:
             RequestDispatched: self._dispatched_elsewhere,
             LoadStarted: self._load_started,
             LoadSucceeded: self._load_ended,
-            LoadFailed: self._load_failed,
             Evicted: self._evicted,
             PodGone: self._pod_gone,
         }
@@ -190,7 +189,11 @@ class Metrics:
 
     def _note(self, effect: Note, now: Seconds) -> None:
         del now
-        if effect.kind == PRESSURE:
+        if effect.kind == LOAD_FAILED:
+            pod = str(effect.facts["pod"])
+            self._loading.pop((pod, str(effect.facts["adapter"])), None)
+            self._count.failures.add(pod)
+        elif effect.kind == PRESSURE:
             self._count.pressure.add(str(effect.facts["pod"]), str(effect.facts["tier"]))
 
     def _raise(self, effect: Raise, now: Seconds) -> None:
@@ -236,10 +239,6 @@ class Metrics:
 
     def _load_ended(self, event: LoadSucceeded) -> None:
         self._loading.pop((event.pod, event.adapter), None)
-
-    def _load_failed(self, event: LoadFailed) -> None:
-        self._loading.pop((event.pod, event.adapter), None)
-        self._count.failures.add(event.pod)
 
     def _evicted(self, event: Evicted) -> None:
         self._moved[event.pod, event.adapter] = event.t

@@ -87,6 +87,11 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that were cleared for adapters that had waited for too long."""
     quarantines: int = 0
     """Times that a pod was left alone for a while with an adapter that it had failed to load."""
+    unloads: int = 0
+    """Unloads that pods under pressure were asked for."""
+    unload_failures: int = 0
+    given_back: int = 0
+    """Adapters that pods were asked to take again after such an unload."""
     passed: dict[str, int] = {}
     """Requests sent to any ready pod without a decision, by why (`no_body`, `no_model`, `undecided`, `body_mode`); they
     are not among the arrivals."""

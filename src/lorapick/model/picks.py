@@ -76,6 +76,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     chosen_by: str | None = None
     """What decided: `score`, `draw` (among equal scores), `session` (the last pod of its session, among equal
     holders), `load` (it follows one). None: nobody won."""
+    told: str | None = None
+    """What a refused client was told; None: it was not refused."""
+    waited: Seconds | None = None
+    """For how long it had waited at the picker by then; None: it had not."""
 
 
 class Belief(msgspec.Struct, frozen=True, kw_only=True):

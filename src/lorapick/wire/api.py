@@ -103,6 +103,8 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     degraded: bool = False
     follows: PodName | None = None
     chosen_by: str | None = None
+    told: str | None = None
+    waited_s: Seconds | None = None
 
 
 def cell(belief: Belief, *, now: Seconds) -> Cell:
@@ -178,5 +180,7 @@ def explanation_document(explanation: Explanation) -> ExplanationDocument:
         fallbacks=explanation.fallbacks,
         degraded=explanation.degraded,
         follows=explanation.follows,
+        told=explanation.told,
+        waited_s=explanation.waited,
         chosen_by=explanation.chosen_by,
     )

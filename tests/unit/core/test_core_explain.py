@@ -148,3 +148,25 @@ def test_large_fleets_keep_a_sample_and_every_refusal():
 
 def _arrival(number):
     return RequestArrived(t=0.0, id=number, request=Request(id=f"n{number}", model="base"))
+
+
+def test_a_refusal_says_what_the_client_was_told_and_how_long_it_had_waited(book):
+    for pod in ("a", "b", "c"):
+        book.report(pod, waiting=8, every=100.0)
+    book.arrive("legal")
+    assert (book.explain("r1").told, book.explain("r1").waited) == (None, None)
+    book.wait(30.0)
+    refused = book.explain("r1")
+    assert refused.told == "it has waited for 30 s, and still no pod can serve 'legal' now: 3 queue_full"
+    assert refused.waited == 30.0
+    book.arrive("legal", id="low", priority=-1)
+    assert book.explain("low").told == "its priority is -1, below 0 (objectives), and it would have to wait"
+
+
+def test_a_request_that_got_its_place_says_how_long_it_had_waited(book):
+    for pod in ("a", "b", "c"):
+        book.report(pod, waiting=8, every=100.0)
+    book.arrive("legal")
+    book.wait(1.5)
+    book.report("a", waiting=0)
+    assert (book.explain("r1").outcome, book.explain("r1").waited) == ("dispatched", 1.5)

@@ -260,6 +260,53 @@ def test_who_would_have_to_give_up_meanwhile_loads():
     assert book.arrive("legal") == ["r5 -> b (disk)"]
 
 
+@pytest.mark.parametrize(("fields", "admission"), [({"priority": -1}, {}), ({}, {"max_queued": 0})])
+def test_who_may_not_wait_goes_where_it_can(fields, admission):
+    book = full_holder(20.0, **admission)
+    assert book.arrive("legal", **fields) == ["r5 -> b (disk)"]
+
+
+def test_a_holder_from_which_no_place_comes_is_not_waited_for_for_long():
+    book = full_holder(20.0)
+    assert book.arrive("legal") == ["r5 waits for a place until 30"]
+    told = []
+    for _ in range(12):
+        book.wait(0.5)
+        book.report("a", waiting=2, running=2)
+        book.report("b")
+        told += told_of(book, "r5")
+    assert told[-1].startswith("r5 -> b (disk)")
+
+
+def following(**admission):
+    """One pod that loads `legal` for 5 s; the third request and what comes then must wait for it."""
+    settings = Settings(admission=AdmissionSettings(**admission), load_times=LoadTimes(cpu=5.0, disk=5.0))
+    book = Playbook(pods=[plain_pod("a", max_num_seqs=1, max_queue=1)], adapters=["legal", "code"], settings=settings)
+    told = [book.arrive("legal") for _ in range(3)]
+    assert told[2] == ["r3 waits for a until 10"]
+    return book
+
+
+def test_followers_of_a_load_make_room_for_higher_priority():
+    book = following(max_queued=1)
+    assert book.arrive("code", priority=9) == ["r3 refused: 429 shed", "r4 waits for a place until 30"]
+    assert book.arrive("code", priority=9) == ["r5 refused: 429 shed"]
+
+
+def test_priorities_below_0_follow_no_load_that_they_would_have_to_wait_for():
+    book = following()
+    assert book.arrive("legal", priority=-1) == ["r4 refused: 429 shed"]
+    assert "below 0" in book.effects[0].message
+
+
+def test_nobody_waits_for_slots_that_do_not_exist():
+    book = one_pod()
+    book.report("a", max_loras=0)
+    assert book.arrive("legal") == ["r1 refused: 429 slots_full"]
+    book.report("a", max_loras=-3)
+    assert book.fleet.state.loads[0].limits.max_loras == 0, "a figure below 0 says nothing"
+
+
 def told_of(book, request_id):
     """All that was said of a request."""
     return [line for answer in book.answers for line in map(tell, answer) if line.startswith(request_id)]

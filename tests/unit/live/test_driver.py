@@ -211,7 +211,7 @@ async def test_alerts_are_logged(caplog):
     driver._perform(Clear(cause=2, alert="convoy", facts={"seconds": 31.0}))
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("WARNING", "alert convoy: pods=a, b count=2"),
-        ("INFO", "alert convoy is over: seconds=31.0"),
+        ("INFO", "alert convoy is over: seconds=31"),
     ]
 
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lorapick.live.metrics import Metrics, serve_metrics
 from lorapick.live.publish import AdapterRow
 from lorapick.live.web import BindError
-from lorapick.model.effects import Dispatch, Hold, Reject
+from lorapick.model.effects import Dispatch, Hold, Note, Reject
 from lorapick.model.events import (
     By,
     Evicted,
@@ -181,7 +181,8 @@ class TestLoads:
         assert samples["swaps_total from=disk pod=p1"] == 1
 
     async def test_failures(self, story: Story) -> None:
-        story.tell(LoadFailed, pod="p1", adapter="a", by=By.ENGINE, why="no such file")
+        said = Note(cause=1, kind="load_failed", facts={"pod": "p1", "adapter": "a", "why": "no such file"})
+        story.tell(LoadFailed, said, pod="p1", adapter="a", by=By.ENGINE, why="no such file")
         assert (await story.samples())["load_failures_total pod=p1"] == 1
 
     async def test_pod_that_went_is_forgotten(self, story: Story) -> None:

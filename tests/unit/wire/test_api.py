@@ -39,6 +39,7 @@ def test_explanation_keeps_every_fact() -> None:
     explanation = worked_example()
     document = msgspec.to_builtins(explanation_document(explanation))
     plain = msgspec.to_builtins(explanation)
+    plain["waited_s"] = plain.pop("waited")
     for shown, verdict in zip(document["verdicts"], plain["verdicts"], strict=True):
         shown.pop("contributions")
         verdict["tier"] = None if verdict["tier"] is None else Tier(verdict["tier"]).word

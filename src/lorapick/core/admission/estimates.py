@@ -12,8 +12,13 @@ from lorapick.model.units import Seconds
 
 FADING = 0.002
 """Weight of one answer against all before: the last 500 or so count."""
-LOAD_FADING = 0.02
-"""The same for loads, which are rarer."""
+STEP = 0.05
+"""By how much of itself one load moves an estimate, whatever that load took."""
+SHORTEST, FARTHEST = 0.75, 20.0
+"""Times what is documented (`load_times`) between which estimates of loads stay. Whoever takes loads for shorter than
+they are thrashes, so what the operator says is doubted slowly in that direction."""
+LONGEST_ANSWER = 10.0
+"""Times what was expected beyond which an answer counts as no longer: one that hung says nothing of the others."""
 _USUAL_LOAD = 4.0
 """Requests at a pod around which the defaults hold, give or take as many."""
 _LEAST_SPREAD = 0.5
@@ -38,6 +43,7 @@ class Service:
 
     def served(self, load: float, seconds: Seconds) -> None:
         """One answer: `load` requests were at the pod when this one was sent there, itself not counted."""
+        seconds = min(seconds, LONGEST_ANSWER * max(self.expected(load), 0.1))
         self._load += FADING * (load - self._load)
         self._seconds += FADING * (seconds - self._seconds)
         self._loads_squared += FADING * (load * load - self._loads_squared)
@@ -53,17 +59,30 @@ class Service:
 
 
 class Loads:
-    """Seconds that a load adds to the request that causes it, by the tier that the adapter comes from."""
+    """Seconds that a load adds to the request that causes it, by the tier that the adapter comes from.
 
-    __slots__ = ("cpu", "disk")
+    The median of what was seen, followed by steps: an answer's length varies by more than a load does, and in both
+    directions, so means of what is left over would take long answers for long loads.
+    """
+
+    __slots__ = ("_defaults", "cpu", "disk")
 
     def __init__(self, defaults: LoadTimes) -> None:
+        self._defaults = defaults
         self.cpu = defaults.cpu
         self.disk = defaults.disk
 
     def ended(self, tier: Tier, seconds: Seconds) -> None:
-        """One load from `tier`, however that is known; only loads from host memory and from disk are learnt."""
+        """One load from `tier`, however that is known; only loads from host memory and from disk are learnt.
+
+        `seconds` may be negative: the answer came sooner than one without a load is expected to.
+        """
         if tier is Tier.CPU:
-            self.cpu += LOAD_FADING * (seconds - self.cpu)
+            self.cpu = _stepped(self.cpu, seconds, default=self._defaults.cpu)
         elif tier is Tier.DISK:
-            self.disk += LOAD_FADING * (seconds - self.disk)
+            self.disk = _stepped(self.disk, seconds, default=self._defaults.disk)
+
+
+def _stepped(estimate: Seconds, seconds: Seconds, *, default: Seconds) -> Seconds:
+    moved = estimate * (1.0 + STEP if seconds > estimate else 1.0 - STEP)
+    return min(max(moved, default * SHORTEST), default * FARTHEST)

@@ -49,6 +49,11 @@ class Quarantine:
         rows = self._failures.get(name)
         return [row for row, (_, until) in rows.items() if now < until] if rows else []
 
+    def forget(self, name: AdapterName) -> None:
+        """Nobody gives the name any more."""
+        self._closed.pop(name, None)
+        self._failures.pop(name, None)
+
     def closed(self, name: AdapterName, *, now: Seconds) -> bool:
         """Whether nobody tries this adapter on any pod now."""
         closed = self._closed.get(name)

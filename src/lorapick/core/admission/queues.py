@@ -8,7 +8,7 @@ everything that waits in it. Not here: whether a pod can take anybody (see `core
 (see `core.admission.holds`).
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
@@ -35,7 +35,7 @@ class Waiter(NamedTuple):
 class Queues:
     """All of them."""
 
-    __slots__ = ("_due", "_ended_at", "_flows", "_turn", "_turns", "_waiters", "attained", "patience")
+    __slots__ = ("_by_adapter", "_due", "_ended_at", "_flows", "_turn", "_turns", "_waiters", "attained", "patience")
 
     def __init__(self, *, fairness: Fairness = Fairness.ROUND_ROBIN, patience: Seconds) -> None:
         self.attained: Attained | None = None
@@ -46,6 +46,7 @@ class Queues:
         self._waiters: dict[RequestId, Waiter] = {}
         self._flows: dict[FlowKey, OrderedDict[RequestId, Waiter]] = {}
         """Oldest request first; no flow is empty."""
+        self._by_adapter: Counter[AdapterName | None] = Counter()
         self._turn: dict[FlowKey, int] = {}
         """When each flow had its last turn; lower goes first."""
         self._turns = 0
@@ -81,6 +82,7 @@ class Queues:
             flow = self._flows[waiter.flow] = OrderedDict()
             self._last(waiter.flow)
         flow[waiter.request_id] = waiter
+        self._by_adapter[waiter.flow[2]] += 1
         heappush(self._due, (waiter.until, waiter.request_id))
 
     def until(self, request_id: RequestId) -> Seconds | None:
@@ -95,6 +97,10 @@ class Queues:
             return None
         flow = self._flows[waiter.flow]
         del flow[request_id]
+        name = waiter.flow[2]
+        self._by_adapter[name] -= 1
+        if not self._by_adapter[name]:
+            del self._by_adapter[name]
         if not flow:
             del self._flows[waiter.flow], self._turn[waiter.flow]
         return waiter
@@ -133,11 +139,11 @@ class Queues:
 
     def count(self, name: AdapterName) -> int:
         """Requests that wait for an adapter."""
-        return sum(len(waiters) for flow, waiters in self._flows.items() if flow[2] == name)
+        return self._by_adapter[name]
 
     def wanted(self, name: AdapterName) -> bool:
         """Whether somebody waits for an adapter."""
-        return any(flow[2] == name for flow in self._flows)
+        return name in self._by_adapter
 
     def in_turn(self, now: Seconds) -> list[FlowKey]:
         """All flows as `order` has them, beginning behind the one at which the last round of tries ended."""
@@ -199,3 +205,4 @@ class Queues:
             said.setdefault(waiter.flow, []).append(waiter.request_id)
         assert said == {flow: [*waiters] for flow, waiters in self._flows.items()}, "flows and waiters differ"
         assert self._turn.keys() == self._flows.keys(), "turns of flows that nobody waits in"
+        assert self._by_adapter == Counter(waiter.flow[2] for waiter in self._waiters.values()), "who waits for whom"

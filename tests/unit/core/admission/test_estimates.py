@@ -41,7 +41,32 @@ def test_nothing_is_ever_negative():
 def test_loads_are_learnt_by_tier():
     loads = Loads(LoadTimes(cpu=0.1, disk=0.7))
     for _ in range(400):
-        loads.ended(Tier.CPU, 0.02)
-        loads.ended(Tier.DISK, 0.3)
+        loads.ended(Tier.CPU, 0.3)
+        loads.ended(Tier.DISK, 0.6)
         loads.ended(Tier.LOADING, 99.0)
-    assert (loads.cpu, loads.disk) == (pytest.approx(0.02, rel=0.05), pytest.approx(0.3, rel=0.05))
+    assert (loads.cpu, loads.disk) == (pytest.approx(0.3, rel=0.06), pytest.approx(0.6, rel=0.06))
+
+
+def test_one_answer_that_hung_moves_a_load_by_a_step_and_service_by_little():
+    loads, service = Loads(LoadTimes(cpu=0.1, disk=0.7)), Service(base=1.0, each=0.0)
+    loads.ended(Tier.DISK, 3000.0)
+    assert loads.disk == pytest.approx(0.735)
+    service.served(4, 3000.0)
+    assert service.expected(4) < 1.1
+
+
+@pytest.mark.parametrize("true_load", [0.0, 0.7, 3.0])
+def test_the_spread_of_answers_is_not_taken_for_a_load(true_load):
+    loads, chance = Loads(LoadTimes(cpu=0.1, disk=0.7)), Random(3)
+    for _ in range(3000):
+        answer = chance.uniform(5.0, 15.0)
+        loads.ended(Tier.DISK, answer + true_load - 10.0)
+    assert loads.disk < true_load + 1.5
+
+
+def test_estimates_of_loads_stay_near_what_is_documented():
+    loads = Loads(LoadTimes(cpu=0.1, disk=0.7))
+    for _ in range(1000):
+        loads.ended(Tier.CPU, -5.0)
+        loads.ended(Tier.DISK, 1e9)
+    assert (loads.cpu, loads.disk) == (pytest.approx(0.075), pytest.approx(14.0))

@@ -50,7 +50,13 @@ def test_waiters_of_a_load_that_failed_go_elsewhere():
     book.arrive("legal", subset=("a",))
     book.arrive("legal", subset=("a",))
     assert book.arrive("legal") == ["r3 waits for a until 1.4"]
-    assert failed(book, "r1") == ["r3 -> b (disk)"]
+    assert failed(book, "r1")[-1] == "r3 -> b (disk)"
+    assert book.effects[0].facts == {
+        "pod": "a",
+        "adapter": "legal",
+        "why": "request r1 ended with status 500",
+        "pause_seconds": 1.0,
+    }
     assert book.arrive("legal")[0].startswith("r4 -> b (loading)")
 
 
@@ -144,3 +150,13 @@ def test_where_nobody_may_serve_the_request_is_refused():
     assert "1 circuit_open" in book.effects[0].message
     book.wait(1.0)
     assert book.arrive("legal") == ["r2 -> a (disk)"]
+
+
+def test_names_that_nobody_gives_any_more_are_forgotten():
+    quarantine = Quarantine()
+    for _ in range(TRIES):
+        quarantine.failed(0, "legal", now=0.0)
+    assert quarantine.closed("legal", now=0.5)
+    quarantine.forget("legal")
+    assert not quarantine.closed("legal", now=0.5)
+    assert quarantine.rows("legal", now=0.5) == []
