@@ -137,7 +137,7 @@ def estimated(value: Estimate, metric: Metric) -> str:
     if value.mean is None or not value.half_width:
         return text
     number, _, unit = text.partition(" ")
-    half, _, _ = shown(value.half_width, metric.unit).partition(" ")
+    half, _, _ = shown(value.half_width, metric.unit, beside=value.mean).partition(" ")
     return f"{number} ± {half} {unit}".rstrip()
 
 

@@ -88,7 +88,7 @@ async def _run(plan: UpPlan, say: Callable[[str, dict[str, Any]], None]) -> None
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    say("starting", {"pods": len(plan.options.external) or plan.options.pods, "run_dir": str(plan.options.run_dir)})
+    say("starting", _starting(plan))
     for line in plan.later:
         say("later", {"message": line})
     stack = Stack(plan.options, on_exit=lambda ended: _say_exit(ended, say))
@@ -165,6 +165,11 @@ async def _unless(stop: asyncio.Event, work: Any) -> bool:
         stopped.cancel()
 
 
+def _starting(plan: UpPlan) -> dict[str, Any]:
+    running = len(plan.options.external)
+    return {"pods": running or plan.options.pods, "emulated": not running, "run_dir": str(plan.options.run_dir)}
+
+
 def _ready(stack: Stack) -> dict[str, Any]:
     names = stack.options.adapter_names
     return {
@@ -198,6 +203,12 @@ def _say_text(event: str, facts: dict[str, Any]) -> None:
     print(_TEXTS[event](facts), flush=True)
 
 
+def _starting_text(facts: dict[str, Any]) -> str:
+    count = f"{facts['pods']} pod{'' if facts['pods'] == 1 else 's'}"
+    what = f"Envoy, the picker and {count}" if facts["emulated"] else f"Envoy and the picker, for {count} of yours"
+    return f"starting {what}; logs are in {facts['run_dir']}/"
+
+
 def _ready_text(facts: dict[str, Any]) -> str:
     body = json.dumps({"model": facts["model"], "prompt": "Hello", "max_tokens": 16})
     return "\n".join(
@@ -223,7 +234,7 @@ def _died_text(facts: dict[str, Any]) -> str:
 
 
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "starting": lambda facts: f"starting Envoy, the picker and {facts['pods']} pods; logs are in {facts['run_dir']}/",
+    "starting": _starting_text,
     "later": lambda facts: f"{HEADING}: {facts['message']}",
     "ready": _ready_text,
     "traffic": lambda facts: f"sample traffic: {facts['rate']:g} requests/s over {facts['adapters']} adapters",

@@ -158,13 +158,13 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """By name, in the order of reports."""
 
 
-def shown(value: float | None, unit: str) -> str:
-    """A value as people read it; a dash when there is none."""
+def shown(value: float | None, unit: str, *, beside: float | None = None) -> str:
+    """A value as people read it; a dash when there is none. `beside`: in the unit in which that value is shown."""
     if value is None:
         return "–"
     if unit == "%":
         return f"{100 * value:.1f} %"
-    if unit == "ms" and value >= 10_000:
+    if unit == "ms" and (value if beside is None else beside) >= 10_000:
         value, unit = value / 1e3, "s"
     number = f"{value:,.0f}" if abs(value) >= 100 or (unit == "" and value == int(value)) else f"{value:.3g}"
     return f"{number} {unit}".rstrip()

@@ -121,6 +121,11 @@ def test_shown(value, unit, text):
     assert shown(value, unit) == text
 
 
+@pytest.mark.parametrize(("mean", "half", "text"), [(10_400.0, 783.0, "0.783 s"), (9000.0, 12_000.0, "12,000 ms")])
+def test_an_interval_is_shown_in_the_unit_of_its_mean(mean, half, text):
+    assert shown(half, "ms", beside=mean) == text
+
+
 def test_gpu_time_adds_and_subtracts():
     one = GpuTime(prefill=1.0, idle=2.0)
     assert one.plus(one).less(one) == one

@@ -110,7 +110,8 @@ def _estimate(value: Estimate, metric: Metric) -> str:
     text = escape(shown(value.mean, metric.unit))
     if value.mean is None or not value.half_width:
         return text
-    return f'{text} <span class="half">± {escape(shown(value.half_width, metric.unit).split(" ")[0])}</span>'
+    half = shown(value.half_width, metric.unit, beside=value.mean)
+    return f'{text} <span class="half">± {escape(half.split(" ")[0])}</span>'
 
 
 def _article(scenario: Scenario, compared: Comparison) -> str:

@@ -205,9 +205,10 @@ class Entry:
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str:
-    """A hint: the known word that is meant, or all of them."""
+    """A hint: the known word that is meant, or all of them. Upper and lower case are alike."""
     words = sorted(set(known))
-    if close := difflib.get_close_matches(word, words, n=1):
+    alike = [each for each in words if each.lower() == word.lower()]
+    if close := alike or difflib.get_close_matches(word, words, n=1):
         return f'did you mean "{close[0]}"?'
     return f"known: {', '.join(words)}" if len(words) <= 24 else ""
 

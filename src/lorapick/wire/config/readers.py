@@ -60,13 +60,14 @@ def label_text(at: At) -> str:
     return str(at.node.value) if at.tag in (_INT, _FLOAT) else text(at)
 
 
-def choice(*known: str) -> Reader[str]:
-    """One of some words."""
+def choice(*known: str, elsewhere: Mapping[str, str] | None = None) -> Reader[str]:
+    """One of some words; `elsewhere` has hints for words that belong in another place."""
 
     def read(at: At) -> str:
         value = text(at)
         if value not in known:
-            at.refuse(f"must be {_either(known)}", hint=_only_close(value, known))
+            hint = (elsewhere or {}).get(value.lower()) or _only_close(value, known)
+            at.refuse(f"must be {_either(known)}", hint=hint)
         return value
 
     return read

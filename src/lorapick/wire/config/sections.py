@@ -5,6 +5,7 @@ Not here: adapters and pods (see `intent`, `pods`).
 """
 
 import ipaddress
+import itertools
 from collections.abc import Collection
 
 from lorapick.model.settings import (
@@ -74,10 +75,12 @@ def picking(policies: Collection[str]) -> Reader[PickingSettings]:
 
 load_times: Reader[LoadTimes] = record(LoadTimes, {"cpu": duration(), "disk": duration()})
 
+_FIFO_HINT = 'only engines evict so: set "eviction: fifo" for the pods that do'
+
 retention: Reader[RetentionSettings] = record(
     RetentionSettings,
     {
-        "policy": choice("window", "lru", "lfu", "cost"),
+        "policy": choice("window", "lru", "lfu", "cost", elsewhere={"fifo": _FIFO_HINT}),
         "window": duration(least=1.0),
         "frequency_weight": _weight,
         "recency_weight": _weight,
@@ -90,6 +93,20 @@ def _check_pressure(at: At, pressure: PressureSettings) -> None:
     if not pressure.soft <= pressure.hard <= pressure.critical:
         order = f"soft {pressure.soft:g}, hard {pressure.hard:g}, critical {pressure.critical:g}"
         at.note(f"soft, hard and critical must not fall; they are {order}", value="")
+        return
+    written, room = at.find("hysteresis"), _least_step(pressure)
+    if written is not None and pressure.hysteresis > room:
+        written.note(
+            f"must be at most {room:g}, the least distance between 0, soft, hard and critical",
+            hint="a pod would keep a tier at a pressure for which it belongs below the next one",
+        )
+
+
+def _least_step(pressure: PressureSettings) -> Ratio:
+    """Of two edges that are one, the distance does not count; rounded, since 0.95 - 0.9 is less than 0.05."""
+    edges = (0.0, pressure.soft, pressure.hard, pressure.critical)
+    steps = [round(upper - lower, 9) for lower, upper in itertools.pairwise(edges) if upper > lower]
+    return min(steps, default=0.0)
 
 
 pressure: Reader[PressureSettings] = record(
@@ -107,6 +124,16 @@ def _fairness(at: At) -> Fairness:
     return Fairness(choice(*(each.value for each in Fairness))(at))
 
 
+def _check_admission(at: At, admission: AdmissionSettings) -> None:
+    """Only a patience that is written: a short `max_wait` alone means that nobody's patience ends."""
+    written = at.find("patience")
+    if written is not None and admission.patience > admission.max_wait:
+        written.note(
+            f"must be at most max_wait, which is {admission.max_wait:g}s",
+            hint="nobody waits for longer than max_wait, so nobody's turn would come",
+        )
+
+
 admission: Reader[AdmissionSettings] = record(
     AdmissionSettings,
     {
@@ -118,6 +145,7 @@ admission: Reader[AdmissionSettings] = record(
         "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
     },
     names={"probation": "probation_slots_share"},
+    check=_check_admission,
 )
 
 alerts: Reader[AlertSettings] = record(

@@ -11,7 +11,7 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import Settings, Weights
-from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash
+from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash, verbatim
 from lorapick.wire.config.settings import RESERVED
 from lorapick.wire.podsfile import parse_pods
 
@@ -76,6 +76,19 @@ def test_the_example_spells_out_the_defaults() -> None:
     plain = msgspec.structs.replace(parse("discovery: {file: pods.yaml}"), slo=given.slo, objectives=given.objectives)
     intent = ("base_model", "adapters", "aliases", "groups", "schedules", "triggers")
     assert msgspec.structs.replace(plain, **{name: getattr(given, name) for name in intent}) == given
+
+
+@pytest.mark.parametrize(
+    "section",
+    ["picking", "load_times", "retention", "pressure", "admission", "alerts", "slo", "budgets", "scrape", "server"],
+)
+def test_the_example_has_every_key(section: str) -> None:
+    """A key without a value in its defaults stands there as a comment."""
+    text = (EXAMPLES / "lorapick.yaml").read_text().replace("  # envoy_admin:", "  envoy_admin:")
+    known = {
+        name.replace("probation_slots_share", "probation") for name in getattr(Settings(), section).__struct_fields__
+    }
+    assert set(verbatim.read(text.encode())[section]) == known
 
 
 def test_an_almost_empty_file_is_the_defaults() -> None:

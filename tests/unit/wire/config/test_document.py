@@ -121,6 +121,7 @@ def test_long_values_are_cut() -> None:
 
 def test_hints() -> None:
     assert nearest_word("wieghts", ["weights", "policy"]) == 'did you mean "weights"?'
+    assert nearest_word("FIFO", ["fifo", "lfu"]) == 'did you mean "fifo"?'
     assert nearest_word("zzz", ["b", "a"]) == "known: a, b"
     assert nearest_word("zzz", [f"k{number}" for number in range(50)]) == ""
 

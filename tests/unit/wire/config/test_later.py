@@ -47,7 +47,7 @@ def test_keys_that_are_acted_on_are_not_among_them() -> None:
     text = """
 discovery: {pods: []}
 adapters: {list: [{name: a, rank: 8, pin: {pods: [p]}}]}
-admission: {max_wait: 1s, slot_budget: false, fairness: least_attained, patience: 3s, probation: {slots_share: 0.2}}
+admission: {max_wait: 4s, slot_budget: false, fairness: least_attained, patience: 3s, probation: {slots_share: 0.2}}
 objectives: [{name: batch, priority: -1}]
 budgets: {pods_loading_share: 0.5, loads_at_once: 2}
 pressure: {soft: 0.8, hysteresis: 0.05}
