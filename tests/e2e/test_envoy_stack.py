@@ -71,8 +71,10 @@ async def test_starts_serves_heals_and_ends(session):
         pids = [*stack.pod_pids, *stack.picker_pids, stack.envoy_pid]
 
         stack.kill_pod(0)
-        # One request may meet a connection that is breaking: it was sent, so nobody may send it again.
-        await client.ask()
+        # One request may meet a connection that is breaking: it was sent, so nobody may send it again. Whose turn that
+        # is depends on who was asked before.
+        answers = [await client.ask() for _ in range(4)]
+        assert sum(status != 200 for status, _ in answers) <= 1
         assert await client.pods_of(4) == {"pod-1"}
         await stack.start_pod(0)
         assert await client.pods_of(4) == {"pod-0", "pod-1"}
