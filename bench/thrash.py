@@ -287,7 +287,8 @@ def throughput(scenario: str, slots: str) -> Callable[[Plan], dict[str, Any]]:
         found = {}
         for mode in MODES:
             for name, arm in {**ARMS, "no swaps": Arm(UNROUTED, {"fleet.slots": slots})}.items():
-                loaded = shortened(load_scenario(scenario, overrides={"fleet.mode": mode, **arm.overrides}), MEASURED)
+                whole = load_scenario(scenario, overrides={"fleet.mode": mode, **arm.overrides})
+                loaded = shortened(whole, whole.run.warm_up + MEASURED)
                 jobs = jobs_for(loaded, policies=(arm.policy,), seeds=(1,))
                 found[f"{mode}, {name}"] = said(name, rates(capacities(jobs, 1.0, workers=plan.workers)))
         return found
