@@ -31,16 +31,18 @@ _SHOWN = 120
 _NEWLINE, _COMMENT = b"\n#"
 _AFTER_NAME = frozenset((b"{", b" ", b"\t", b"\n", b"\r", b""))
 
+# No group is possessive: before 3.11.5 Python mismatches those that can backtrack inside (cpython#106052). One character
+# tells each time which branch goes on, so what is left to try again is linear.
 _SAMPLE = re.compile(
     rb"""[ \t]*+
-    (?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*+")*+)\})?+  # a brace inside quotes does not close
+    (?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?  # a brace inside quotes does not close
     [ \t]*+(?P<value>[^ \t{}]++)
-    (?:[ \t]++-?[0-9.eE+]++)?+                            # timestamp
-    (?:[ \t]++\#.*)?+                                     # exemplar (OpenMetrics)
+    (?:[ \t]++-?[0-9.eE+]++)?                          # timestamp
+    (?:[ \t]++\#.*)?                                   # exemplar (OpenMetrics)
     [ \t]*+""",
     re.VERBOSE,
 )
-_LABEL = re.compile(rb'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]|\\.)*+)"[ \t]*+(?:,|\Z)')
+_LABEL = re.compile(rb'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\]|\\.)*)"[ \t]*+(?:,|\Z)')
 _ESCAPE = re.compile(rb'\\([\\n"])')
 _UNESCAPED = {b"\\": b"\\", b"n": b"\n", b'"': b'"'}
 
