@@ -31,8 +31,8 @@ _SHOWN = 120
 _NEWLINE, _COMMENT = b"\n#"
 _AFTER_NAME = frozenset((b"{", b" ", b"\t", b"\n", b"\r", b""))
 
-# No group is possessive: before 3.11.5 Python mismatches those that can backtrack inside (cpython#106052). One character
-# tells each time which branch goes on, so what is left to try again is linear.
+# No group is possessive: before 3.11.5 Python mismatches those that can backtrack inside (cpython#106052). One
+# character tells each time which branch goes on, so what is left to try again is linear.
 _SAMPLE = re.compile(
     rb"""[ \t]*+
     (?:\{(?P<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?  # a brace inside quotes does not close
