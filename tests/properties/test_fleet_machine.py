@@ -40,12 +40,13 @@ class FleetMachine(RuleBasedStateMachine):
         """Apply an event and take note of the answers; each held request gets one answer, nobody else does."""
         state = self.book.fleet.state
         before = {state.residency.home(row).name: {*state.residency.home(row).in_use} for row in state.loads}
+        slots = {state.residency.home(row).name: load.limits.max_loras for row, load in state.loads.items()}
         self.book.apply(kind, **fields)
         self.note()
         if kind is not events.RequestDispatched:
-            self.budgets_are_kept(before)
+            self.budgets_are_kept(before, slots)
 
-    def budgets_are_kept(self, before):
+    def budgets_are_kept(self, before, slots):
         """No pick brought one adapter too many into use, or began one load too many."""
         state = self.book.fleet.state
         if not state.policy.coalesces:
@@ -58,7 +59,9 @@ class FleetMachine(RuleBasedStateMachine):
             row = state.columns.row_of[pod]
             load, home = state.loads[row], state.residency.home(row)
             if state.settings.admission.slot_budget and name not in before.get(pod, ()):
-                assert len(home.in_use) <= load.limits.max_loras, f"{pod} has no slot for {name}"
+                # What was due before the event was decided with the slots that the pod had then.
+                most = max(load.limits.max_loras, slots.get(pod, 0))
+                assert len(home.in_use) <= most, f"{pod} has no slot for {name}"
             if effect.pick.tier < Tier.LOADING:
                 assert home.loading <= state.settings.budgets.loads_at_once, f"{pod} loads already"
                 if len(sent) == 1 and load.in_flight > 1 and home.loading == 1:

@@ -38,6 +38,9 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
     request = flight.request
     effects: list[Effect] = []
     if flight.follow_until is None:
+        since, until = _span(case)
+        if case.now >= until:
+            return [reject_nobody(case, waited=case.now - since)]
         if not may_wait(case):
             return [_shed(case)]
         effects = _make_room(case)
@@ -93,8 +96,10 @@ def load_cost(case: Case, row: int) -> Seconds:
 
 
 def may_wait(case: Case) -> bool:
-    """Whether it waits already, or may begin to: priorities below 0 never do, and there must be room."""
+    """Whether it waits already, or may begin to: priorities below 0 never do, and there must be room and time."""
     state, request = case.state, case.flight.request
+    if case.now >= _span(case)[1]:
+        return False
     if request.id in state.holds or request.id in state.queues:
         return True
     if request.priority < 0:
