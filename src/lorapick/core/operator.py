@@ -7,10 +7,10 @@ Note of kind `not_yet` that names the event, never dropped in silence.
 
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.pods import pins_here
-from lorapick.core.requests import LOAD_FAILED, admit, load_over, release, release_due
+from lorapick.core.requests import admit, load_over, release, release_due
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import Adapter, PinSpec
-from lorapick.model.effects import Effect, Note
+from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import (
     AdapterChanged,
     AdapterDeclared,

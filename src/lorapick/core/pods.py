@@ -13,7 +13,7 @@ from lorapick.core.requests import gate, load_note, load_over, release
 from lorapick.core.restoring import rescue, restore
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import PinSpec
-from lorapick.model.effects import Effect, Note
+from lorapick.model.effects import PRESSURE_CHANGED, Effect, Note
 from lorapick.model.events import (
     GpuReported,
     KvCleared,
@@ -214,7 +214,7 @@ def _pressure(state: FleetState, row: int, *, report: PodReport, cause: int) -> 
         "before": before.word,
         "pressure": pressure,
     }
-    return [Note(cause=cause, kind="pressure", facts=facts)]
+    return [Note(cause=cause, kind=PRESSURE_CHANGED, facts=facts)]
 
 
 def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effect]:

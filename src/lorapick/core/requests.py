@@ -13,15 +13,13 @@ from lorapick.core.naming import Unknown, resolve
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
 from lorapick.core.waiting import MOST_TRIES, give_turns, reject_unknown
-from lorapick.model.effects import Effect, Note
+from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
-LOAD_FAILED = "load_failed"
-"""Note of a load that failed, however we know."""
 SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
 HELD_FOR_LOAD, HELD_FOR_SLOT = Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT
 """Found faster than the enum's members."""

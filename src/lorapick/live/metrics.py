@@ -26,7 +26,7 @@ from lorapick.live.guard import LOOPBACK, Guard
 from lorapick.live.labels import AdapterLabels
 from lorapick.live.publish import Published
 from lorapick.live.web import serving, split_bind
-from lorapick.model.effects import Dispatch, Effect, Hold, Note, Raise, Reject
+from lorapick.model.effects import LOAD_FAILED, PRESSURE_CHANGED, Dispatch, Effect, Hold, Note, Raise, Reject
 from lorapick.model.events import (
     By,
     Event,
@@ -46,9 +46,6 @@ from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 SETTING = "server.metrics"
 NO_REASON = "none"
 UNKNOWN = "unknown"
-LOAD_FAILED = "load_failed"
-PRESSURE = "pressure"
-"""Kind of the notes that say that a pod's tier is another one."""
 WORDS = tuple(tier.word for tier in Tier)
 """By the tier's number: the property makes the word anew each time."""
 
@@ -193,7 +190,7 @@ class Metrics:
             pod = str(effect.facts["pod"])
             self._loading.pop((pod, str(effect.facts["adapter"])), None)
             self._count.failures.add(pod)
-        elif effect.kind == PRESSURE:
+        elif effect.kind == PRESSURE_CHANGED:
             self._count.pressure.add(str(effect.facts["pod"]), str(effect.facts["tier"]))
 
     def _raise(self, effect: Raise, now: Seconds) -> None:

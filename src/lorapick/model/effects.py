@@ -97,6 +97,12 @@ class Clear(Effect, frozen=True, kw_only=True):
     facts: dict[str, str | float]
 
 
+LOAD_FAILED = "load_failed"
+"""Kind of the notes of loads that failed, however that is known."""
+PRESSURE_CHANGED = "pressure"
+"""Kind of the notes that a pod's pressure tier is another one."""
+
+
 class Note(Effect, frozen=True, kw_only=True):
     """What a log line would have said; drivers print it."""
 

@@ -10,7 +10,7 @@ last one is in: what that one changed must show first. Not here: who may leave o
 from collections.abc import Iterable, Sequence
 
 from lorapick.core.retention.policies import make_retention
-from lorapick.model.retention import FactsOf, Retention, RetentionFacts
+from lorapick.model.retention import Retention, RetentionFacts
 from lorapick.model.settings import RetentionSettings
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
@@ -22,7 +22,11 @@ PAUSE: Seconds = 30.0
 
 _SAME = RetentionFacts()
 """In slots every adapter takes the same room, and what loads cost is known for the fleet, not by adapter."""
-_FACTS: FactsOf = lambda _: _SAME  # noqa: E731 - a function by its type, in one line
+
+
+def _facts(name: AdapterName) -> RetentionFacts:
+    del name
+    return _SAME
 
 
 class _Pod:
@@ -61,7 +65,7 @@ class Unloading:
         self._pods: dict[int, _Pod] = {}
         self.under_way = 0
         """Commands that were given and of which nothing has been heard."""
-        make_retention(settings, _FACTS)
+        make_retention(settings, _facts)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -73,14 +77,14 @@ class Unloading:
             ValueError: no retention policy has that name; nothing has changed then.
         """
         if settings != self._settings:
-            make_retention(settings, _FACTS)
+            make_retention(settings, _facts)
             self._settings = settings
             for pod in self._pods.values():
-                pod.retention = make_retention(settings, _FACTS)
+                pod.retention = make_retention(settings, _facts)
 
     def appear(self, row: int) -> None:
         """A pod whose engine unloads on request."""
-        self._pods[row] = _Pod(make_retention(self._settings, _FACTS))
+        self._pods[row] = _Pod(make_retention(self._settings, _facts))
 
     def gone(self, row: int) -> None:
         """The pod is gone."""
