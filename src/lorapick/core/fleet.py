@@ -58,6 +58,17 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.PeerReported: operator.refuse,
     events.PlacementComputed: operator.refuse,
     events.TriggerFired: operator.refuse,
+    events.Registered: operator.refuse,
+    events.RegisterFailed: operator.refuse,
+    events.Touched: operator.refuse,
+    events.TouchFailed: operator.refuse,
+    events.LoadAsked: operator.refuse,
+    events.UnloadAsked: operator.refuse,
+    events.MoveAsked: operator.refuse,
+    events.AliasSet: operator.refuse,
+    events.AliasCleared: operator.refuse,
+    events.AdapterChecked: operator.refuse,
+    events.DemandRecalled: operator.refuse,
 }
 """Exactly one handler for each event (a test holds it)."""
 

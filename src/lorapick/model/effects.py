@@ -6,6 +6,7 @@ Drivers perform these; what takes time comes back as an event.
 import msgspec
 
 from lorapick.model.picks import Pick
+from lorapick.model.placement import DemandBin, PlacementProblem
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Target
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -83,6 +84,18 @@ class Touch(Effect, frozen=True, kw_only=True):
     adapter: AdapterName
 
 
+class Solve(Effect, frozen=True, kw_only=True):
+    """Ask the solver; its answer comes back as a PlacementComputed of the problem's version."""
+
+    problem: PlacementProblem
+
+
+class KeepDemand(Effect, frozen=True, kw_only=True):
+    """A bin of time is over: keep what was asked for in it."""
+
+    bins: tuple[DemandBin, ...]
+
+
 class Raise(Effect, frozen=True, kw_only=True):
     """An alert begins."""
 
@@ -110,4 +123,4 @@ class Note(Effect, frozen=True, kw_only=True):
     facts: dict[str, str | float]
 
 
-AnyEffect = Dispatch | Hold | Reject | Load | Unload | Register | Touch | Raise | Clear | Note
+AnyEffect = Dispatch | Hold | Reject | Load | Unload | Register | Touch | Solve | KeepDemand | Raise | Clear | Note

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.model.adapters import Adapter, PinSpec
+from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.placement import AdapterFacts, DemandBin
 from lorapick.model.pods import Pod, PodReport, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
@@ -166,6 +167,36 @@ class UnloadFailed(Event, frozen=True, kw_only=True):
     why: str
 
 
+class Registered(Event, frozen=True, kw_only=True):
+    """A pod knows a name that we told it. On vLLM the adapter has come into a slot too."""
+
+    pod: PodName
+    adapter: AdapterName
+
+
+class RegisterFailed(Event, frozen=True, kw_only=True):
+    """A pod did not take a name."""
+
+    pod: PodName
+    adapter: AdapterName
+    why: str
+
+
+class Touched(Event, frozen=True, kw_only=True):
+    """A pod answered our request of one token, so the adapter is the one it used last."""
+
+    pod: PodName
+    adapter: AdapterName
+
+
+class TouchFailed(Event, frozen=True, kw_only=True):
+    """A touch came to nothing, as far as we know."""
+
+    pod: PodName
+    adapter: AdapterName
+    why: str
+
+
 class PeerReported(Event, frozen=True, kw_only=True):
     """Marks of another picker of the same fleet."""
 
@@ -221,6 +252,60 @@ class PinCleared(Event, frozen=True, kw_only=True):
     """The operator no longer insists."""
 
     adapter: AdapterName
+
+
+class LoadAsked(Event, frozen=True, kw_only=True):
+    """The operator wants an adapter loaded: on each of `pods`, or on `replicas` pods, of those that `selector` fits.
+
+    With `lasts` it is kept there for so long; without, it is loaded once.
+    """
+
+    adapter: AdapterName
+    pods: tuple[PodName, ...] = ()
+    replicas: int = 1
+    selector: dict[str, str] = {}
+    lasts: Seconds | None = None
+
+
+class UnloadAsked(Event, frozen=True, kw_only=True):
+    """The operator wants an adapter away from `pods` (none named: from all)."""
+
+    adapter: AdapterName
+    pods: tuple[PodName, ...] = ()
+
+
+class MoveAsked(Event, frozen=True, kw_only=True):
+    """The operator wants an adapter on `target` instead of `source`: loaded there first, then unloaded here."""
+
+    adapter: AdapterName
+    source: PodName
+    target: PodName
+
+
+class AliasSet(Event, frozen=True, kw_only=True):
+    """An alias leads to these adapters from now on."""
+
+    alias: Alias
+
+
+class AliasCleared(Event, frozen=True, kw_only=True):
+    """There is no such alias any more."""
+
+    name: str
+
+
+class AdapterChecked(Event, frozen=True, kw_only=True):
+    """Somebody looked at an adapter's files. With a problem, nobody loads it until it is gone."""
+
+    adapter: AdapterName
+    problem: str | None = None
+    facts: AdapterFacts = AdapterFacts()
+
+
+class DemandRecalled(Event, frozen=True, kw_only=True):
+    """Requests of earlier times, as they were kept; before the first request of ours."""
+
+    bins: tuple[DemandBin, ...]
 
 
 class AdapterDeclared(Event, frozen=True, kw_only=True):
@@ -279,6 +364,10 @@ AnyEvent = (
     | Evicted
     | Unloaded
     | UnloadFailed
+    | Registered
+    | RegisterFailed
+    | Touched
+    | TouchFailed
     | PeerReported
     | PlacementComputed
     | KvStored
@@ -287,6 +376,13 @@ AnyEvent = (
     | TriggerFired
     | PinSet
     | PinCleared
+    | LoadAsked
+    | UnloadAsked
+    | MoveAsked
+    | AliasSet
+    | AliasCleared
+    | AdapterChecked
+    | DemandRecalled
     | AdapterDeclared
     | AdapterChanged
     | AdapterRetired

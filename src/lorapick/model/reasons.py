@@ -23,6 +23,8 @@ class Reason(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     NOT_IN_SUBSET = "not_in_subset"
     LABEL_MISMATCH = "label_mismatch"
+    RESERVED = "reserved"
+    """The pod is reserved for adapters that are pinned there."""
     ADAPTER_UNKNOWN = "adapter_unknown"
     ADAPTER_UNREGISTERED = "adapter_unregistered"
     PROBATION = "probation"

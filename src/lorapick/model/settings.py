@@ -113,6 +113,36 @@ class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
     pinned_bonus: float = 1000.0
 
 
+class PlacementSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Loading, keeping and moving adapters on purpose [R3.4-R3.9]."""
+
+    enabled: bool = True
+    """Whether pins, schedules, triggers, groups and commands of operators lead to loads."""
+    tick: Seconds = 1.0
+    """How often what is wanted is compared with what is believed."""
+    replicas: str = "off"
+    """`auto`: adapters are placed by their load, and moved when that pays; `off`: requests decide."""
+    solver: str = "flow"
+    """`flow`: exact minimum-cost flow; `rendezvous`: by hashing, which needs no solver."""
+    solve_every: Seconds = 30.0
+    moves_per_minute: float = 10.0
+    """Loads of the fleet for placement by load, forecast and rebalancing together: the churn budget."""
+    forecast: str = "off"
+    """Who is loaded ahead of need by what was asked for before: `off`, `last_hour`, `seasonal` or `blend`."""
+    learn_groups: bool = False
+    """Whether adapters that follow one another often enough are preloaded as declared groups are."""
+    warm_up: Seconds = 30.0
+    """For how long a new pod may be kept from traffic until it has its pins and the popular adapters."""
+    handover: Seconds = 30.0
+    """For how long a pod that leaves goes on serving what nobody else has yet."""
+    history: str | None = None
+    """SQLite file in which demand is kept; None: it is forgotten at the end."""
+    store: str | None = None
+    """Directory that pods read too, for weights that are fetched from elsewhere; None: nothing is fetched."""
+    sources: tuple[str, ...] = ()
+    """Where pods may be told to load from (prefixes of paths and URLs); none named: from what the file declares."""
+
+
 class SloSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What users were promised; None: nothing."""
 
@@ -173,6 +203,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str = "127.0.0.1:8080"
     metrics: str = "127.0.0.1:9090"
     admin: str = "127.0.0.1:9091"
+    admin_token: str | None = None
+    """Environment variable that holds the bearer token for changes through the admin API; None: changes are taken on
+    loopback addresses only, without one."""
     envoy_admin: str | None = None
     """Envoy's admin API, to be read for what Envoy counts; None: those counts are unknown."""
     max_body: Bytes = 10 * 1024 * 1024
@@ -204,6 +237,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     load_times: LoadTimes = LoadTimes()
     retention: RetentionSettings = RetentionSettings()
     pressure: PressureSettings = PressureSettings()
+    placement: PlacementSettings = PlacementSettings()
     admission: AdmissionSettings = AdmissionSettings()
     alerts: AlertSettings = AlertSettings()
     slo: SloSettings = SloSettings()
