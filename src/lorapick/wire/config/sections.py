@@ -17,6 +17,7 @@ from lorapick.model.settings import (
     LoadTimes,
     Objective,
     PickingSettings,
+    PlacementSettings,
     PressureSettings,
     RetentionSettings,
     ScrapeSettings,
@@ -183,6 +184,26 @@ budgets: Reader[BudgetSettings] = record(
 )
 
 
+placement: Reader[PlacementSettings] = record(
+    PlacementSettings,
+    {
+        "enabled": boolean,
+        "tick": duration(least=0.05, most=_HOUR),
+        "replicas": choice("off", "auto"),
+        "solver": choice("flow", "rendezvous"),
+        "solve_every": duration(least=0.05, most=_HOUR),
+        "moves_per_minute": number(least=0.0, most=1e6),
+        "forecast": choice("off", "last_hour", "seasonal", "blend"),
+        "learn_groups": boolean,
+        "warm_up": duration(most=_HOUR),
+        "handover": duration(most=_HOUR),
+        "history": text,
+        "store": text,
+        "sources": list_of(text, unique=""),
+    },
+)
+
+
 def _check_scrape(at: At, scrape: ScrapeSettings) -> None:
     if scrape.stale_after <= scrape.interval:
         at.nearest("stale_after").note(
@@ -264,6 +285,7 @@ server: Reader[ServerSettings] = record(
         "endpoint": tcp_address,
         "metrics": tcp_address,
         "admin": tcp_address,
+        "admin_token": word,
         "envoy_admin": connect_address,
         "max_body": size(most=_MOST_BODY),
         "drain_timeout": duration(most=24 * _HOUR),

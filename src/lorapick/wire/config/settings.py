@@ -79,6 +79,7 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "load_times": sections.load_times,
         "retention": sections.retention,
         "pressure": sections.pressure,
+        "placement": sections.placement,
         "admission": sections.admission,
         "alerts": sections.alerts,
         "slo": sections.slo,
