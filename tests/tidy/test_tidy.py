@@ -216,6 +216,7 @@ def test_parameters_past_two_are_named():
 MIRRORED = ("core", "pod", "wire")
 TESTED_ELSEWHERE = {
     "core/picking/baseline.py": "core/picking/test_round_robin.py",
+    "core/residency/moves.py": "core/residency/test_table.py",
     "core/picking/policy.py": "core/picking/test_policies.py",
     "pod/errors.py": "pod/test_pod_engine.py",
     "pod/ledger.py": "pod/test_pod_views.py",

@@ -12,12 +12,12 @@ A load the engine does by itself lasts until an answer shows that it ran, or the
 Not here: who should be where (`core.placement`), which names pods accept (`core.residency.registry`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from lorapick.core.columns import PodColumns
-from lorapick.core.residency.beliefs import Beliefs
-from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
+from lorapick.core.residency.cells import EndedLoad, PodResidency
 from lorapick.core.residency.loading import LoadClock
+from lorapick.core.residency.moves import Moves
 from lorapick.core.residency.reports import Listed
 from lorapick.core.residency.retained import shadow_of
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
@@ -26,12 +26,10 @@ from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 # Looking a member up in its enum costs more than the rest of a write.
-_SOON: Seconds = 0.01
-"""A load that waits for a slot is looked at again after this at the earliest."""
 _LOADING, _IDLE, _SERVING = Tier.LOADING, Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
-class Residency(Beliefs):
+class Residency(Moves):
     """The table of all pods; the only writer of residency codes and free slots."""
 
     def __init__(self, columns: PodColumns, load_times: LoadTimes, *, clock: Callable[[], Seconds]) -> None:
@@ -261,50 +259,6 @@ class Residency(Beliefs):
 
     # -- inside
 
-    def _begin_load(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
-        cell.came_from = cell.tier
-        cell.begun, cell.proven = None, False
-        self._expect(home, name, cell=cell, now=now)
-        self._move(home, name, cell=cell, tier=_LOADING, now=now, source=source)
-        self._loads.begin(home.row, name, cell=cell)
-        home.loading += 1
-        self.rows_loading += home.loading == 1
-
-    def _expect(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds) -> None:
-        """A load begins, or waits for a slot: say when to look whether it is over."""
-        configured = self.load_time(cell.came_from)
-        if name in home.shadow.deferred:
-            self._loads.expect(cell, now + max(configured, _SOON))
-            return
-        cell.begun = now if cell.in_flight <= 1 else None
-        self._loads.expect(cell, self._clocks[home.row].expect(cell.came_from, configured, now=now))
-
-    def _arrive(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
-        self._move(home, name, cell=cell, tier=_IDLE, now=now, source=source)
-        self._use(home, name, now=now, must_fit=True)
-
-    def _use(self, home: PodResidency, name: AdapterName, *, now: Seconds, must_fit: bool = False) -> None:
-        if not home.shadow.touch(name):
-            self._move_down(home, home.shadow.use(name, home.busy, must_fit=must_fit) or (), now=now)
-
-    def _move_down(self, home: PodResidency, moved: Iterable[tuple[AdapterName, Tier]], *, now: Seconds) -> None:
-        for adapter, tier in moved:
-            cell = home.cell(adapter)
-            if cell.tier is _LOADING:
-                cell.came_from = tier  # its load is still to come, from further away
-            else:
-                self._move(home, adapter, cell=cell, tier=tier, now=now, source=Source.INFERRED)
-        self._columns.free_slots[home.row] = home.shadow.free
-
-    def _grant(self, home: PodResidency, *, now: Seconds) -> None:
-        """A slot may have fallen idle: who waits for one loads from now on."""
-        if home.shadow.deferred:
-            waited = [*home.shadow.deferred]
-            self._move_down(home, home.shadow.settle(home.busy), now=now)
-            for name in waited:
-                if name not in home.shadow.deferred:
-                    self._expect(home, name, cell=home.cell(name), now=now)
-
     def _believe(
         self, home: PodResidency, loaded: tuple[LoadedAdapter, ...], *, since: Seconds, now: Seconds
     ) -> list[EndedLoad]:
@@ -370,31 +324,3 @@ class Residency(Beliefs):
                 ended.append(EndedLoad(home.row, name, cell.came_from))
             self._arrive(home, name, cell=cell, now=now, source=Source.INFERRED)
         return ended
-
-    def _settle(self, home: PodResidency, *, now: Seconds) -> None:
-        self._grant(home, now=now)
-        self._columns.free_slots[home.row] = home.shadow.free
-
-    def _move(
-        self, home: PodResidency, name: AdapterName, *, cell: Cell, tier: Tier, now: Seconds, source: Source
-    ) -> None:
-        if cell.tier is not tier:
-            if cell.tier is _LOADING:
-                self._loads.end(home.row, name)
-                home.loading -= 1
-                self.rows_loading -= home.loading == 0
-            cell.tier = tier
-            cell.since = now
-        cell.source = source
-        self._write(home, name)
-
-    def _write_all(self, home: PodResidency) -> None:
-        for name in self._columns.adapters:
-            self._write(home, name)
-
-    def _write(self, home: PodResidency, name: AdapterName) -> None:
-        cell = home.cells.get(name)
-        if cell is not None:
-            home.count_use(name, cell)
-        codes = self._columns.adapters.get(name) or self._columns.adapter_row(name)
-        codes[home.row] = self.code(home, name)
