@@ -185,7 +185,6 @@ POSITIONAL_DEBT = {
     "sim/workload/spec.py": 1,
     "sim/workload/times.py": 5,
     "testing/extproc.py": 1,
-    "wire/config/cron.py": 2,
     "wire/config/document.py": 1,
     "wire/config/later.py": 1,
     "wire/emulator_page.py": 1,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
-from lorapick.wire.config.cron import CronError, parse_cron
+from lorapick.core.placement.cron import CronError, parse_cron
 from lorapick.wire.config.document import At, nearest_word
 from lorapick.wire.config.readers import (
     Reader,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.wire.config.cron import Cron, CronError, parse_cron
+from lorapick.core.placement.cron import Cron, CronError, parse_cron
 
 ALL_DAYS, ALL_MONTHS = frozenset(range(1, 32)), frozenset(range(1, 13))
 
@@ -48,11 +48,32 @@ def test_lists_ranges_steps_and_names() -> None:
         ("-1 * * * *", "is no minute"),
         ("٣ * * * *", "is no minute"),
         ("0?1 * * * *", "is no minute"),
+        ("0 0 30 feb *", 'no month of "feb" has a day 30'),
+        ("0 0 31 4,6-6,9,11 *", "has a day 31"),
     ],
 )
 def test_what_is_no_cron_expression(text: str, message: str) -> None:
     with pytest.raises(CronError, match=message):
         parse_cron(text)
+
+
+@pytest.mark.parametrize("text", ["0 0 29 feb *", "0 0 31 2,3 *", "0 0 31 feb mon", "0 0 */30 feb *"])
+def test_days_that_some_year_has_are_good(text: str) -> None:
+    assert parse_cron(text).months
+
+
+@pytest.mark.parametrize(
+    ("text", "both"),
+    [
+        ("0 0 * * mon", True),
+        ("0 0 1 * *", True),
+        ("0 0 */2 * mon", True),
+        ("0 0 1 * */2", True),
+        ("0 0 1 * mon", False),
+    ],
+)
+def test_day_and_weekday_are_both_needed_when_one_begins_with_a_star(text: str, both: bool) -> None:
+    assert parse_cron(text).both_days is both
 
 
 @given(st.text(st.sampled_from("0123456789*,-/ abcmonfri"), max_size=24))

@@ -1,0 +1,36 @@
+"""Wants: who should be loaded, where and until when, as schedules, triggers and groups say it.
+
+Out: `Want`, and whether a pod fits a selector. Not here: which of the pods that fit gets it, and whether there is room
+(see `core.placement.controller`).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lorapick.model.placement import Why
+from lorapick.model.pods import Pod
+from lorapick.model.units import AdapterName, PodName, Seconds
+
+_NO_SELECTOR: Mapping[str, str] = {}
+
+
+class Want(NamedTuple):
+    """One adapter that somebody wants loaded."""
+
+    adapter: AdapterName
+    why: Why
+    name: str
+    """Which schedule, event or group it is."""
+    replicas: int = 1
+    """Pods that should hold it."""
+    pods: tuple[PodName, ...] = ()
+    """These pods; none named: whichever fit `selector`."""
+    selector: Mapping[str, str] = _NO_SELECTOR
+    """Labels of the pods; the key `zone` is the pod's zone too."""
+    until: Seconds | None = None
+    """End on the driver's clock, exclusive; None: until somebody says otherwise."""
+
+
+def fits(selector: Mapping[str, str], pod: Pod) -> bool:
+    """Whether the pod has all labels of `selector`; `zone` may be a label or the pod's zone. An empty one fits all."""
+    return all(pod.labels.get(key) == value or (key == "zone" and pod.zone == value) for key, value in selector.items())
