@@ -1,0 +1,1 @@
+"""Forecasts of who is asked for next: demand history, models, their scores, and whom to hold."""
