@@ -1,16 +1,33 @@
-"""What the transports ask of the picker, as a protocol, so that each side is tested without the other."""
+"""What the parts of the live picker ask of each other, so that each side is tested without the other."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from lorapick.model.answers import ModelCard, Usage
 from lorapick.model.effects import Dispatch, Reject
+from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.units import RequestId, Seconds
+from lorapick.model.units import AdapterName, RequestId, Seconds
 
-__all__ = ["ModelCard", "Picker", "Usage"]
+__all__ = ["ModelCard", "NoSourceError", "Picker", "SourceError", "Sources", "Usage"]
+
+Sources = Callable[[AdapterName, Pod], Awaitable[str]]
+"""Given an adapter and a pod, the path or reference that the pod is told to load from; raises `SourceError`."""
+
+
+class SourceError(Exception):
+    """A pod cannot be told where to load an adapter from; the message says why, and what to do."""
+
+    def __init__(self, why: str, *, lasting: bool = True) -> None:
+        """Asking again is of no use while nothing changes, if `lasting`."""
+        super().__init__(why)
+        self.lasting = lasting
+
+
+class NoSourceError(SourceError):
+    """Nobody ever said where its weights are. A pod that serves it already needs not be told."""
 
 
 class Picker(Protocol):

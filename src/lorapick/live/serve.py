@@ -16,7 +16,7 @@ import msgspec
 
 from lorapick.core.columns import PodColumns
 from lorapick.live.admin import serve_admin
-from lorapick.live.control import PodControl
+from lorapick.live.control import AllowedSources, PodControl, StaticSources
 from lorapick.live.discovery import FileDiscovery, PodSet
 from lorapick.live.driver import Driver
 from lorapick.live.envoy.watch import EnvoyWatch
@@ -30,7 +30,7 @@ from lorapick.live.scrape import Scraper
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
-from lorapick.model.units import PodName
+from lorapick.model.units import AdapterName, PodName
 
 
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,9 +124,7 @@ async def _run(
     kv_events = KvEvents(submit=driver.submit, counts=parts.transport)
     driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
-    columns = driver.fleet.state.columns
-    control = PodControl(submit=driver.submit, find=lambda name: _pod(columns, name))
-    driver.control = control
+    control = driver.control = _control(settings, driver, beside=beside, on_missing=scraper.refresh)
     following = _discover(settings, beside, driver)
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -142,6 +140,32 @@ async def _run(
         await stop.wait()
         for task in tasks:
             task.cancel()
+
+
+def _control(settings: Settings, driver: Driver, *, beside: Path, on_missing: Callable[[PodName], None]) -> PodControl:
+    """Commands to pods, which may be told the sources that the configuration allows."""
+    columns, adapters = driver.fleet.state.columns, driver.fleet.state.adapters
+
+    def declared(name: AdapterName) -> str | None:
+        adapter = adapters.get(name)
+        return adapter.source if adapter is not None else None
+
+    def directory(name: str | None) -> str | None:
+        return None if name is None else str((beside / name).resolve())
+
+    allowed = AllowedSources(
+        prefixes=settings.placement.sources,
+        catalogue=directory(settings.catalogue),
+        store=directory(settings.placement.store),
+        declared=declared,
+    )
+    return PodControl(
+        submit=driver.submit,
+        find=lambda name: _pod(columns, name),
+        sources=StaticSources(adapters.get),
+        allowed=allowed,
+        on_missing=on_missing,
+    )
 
 
 def _pod(columns: PodColumns, name: PodName) -> Pod | None:

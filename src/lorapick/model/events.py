@@ -141,6 +141,8 @@ class LoadFailed(Event, frozen=True, kw_only=True):
     adapter: AdapterName
     by: By
     why: str
+    lasting: bool = False
+    """Asking again will come to the same until somebody changes something: no such path, a rank above the limit."""
 
 
 class Evicted(Event, frozen=True, kw_only=True):
@@ -168,10 +170,12 @@ class UnloadFailed(Event, frozen=True, kw_only=True):
 
 
 class Registered(Event, frozen=True, kw_only=True):
-    """A pod knows a name that we told it. On vLLM the adapter has come into a slot too."""
+    """A pod knows a name that we told it. On vLLM the adapter has come into a slot too, unless it was known before."""
 
     pod: PodName
     adapter: AdapterName
+    known_before: bool = False
+    """The pod knew it already, so nothing was loaded."""
 
 
 class RegisterFailed(Event, frozen=True, kw_only=True):
@@ -180,6 +184,8 @@ class RegisterFailed(Event, frozen=True, kw_only=True):
     pod: PodName
     adapter: AdapterName
     why: str
+    lasting: bool = False
+    """As of a `LoadFailed`."""
 
 
 class Touched(Event, frozen=True, kw_only=True):

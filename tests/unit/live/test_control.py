@@ -1,76 +1,21 @@
 """Unloads and loads by HTTP: what each answer of a pod means, and that exactly one event follows."""
 
 import asyncio
-import contextlib
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
+from control_kit import answering, control
 
-from lorapick.live.control import PodControl
 from lorapick.live.podserver import PodServerOptions, numbered_adapters, serving
-from lorapick.model.effects import Load, Register, Unload
+from lorapick.model.effects import Load, Unload
 from lorapick.model.events import By
-from lorapick.model.pods import Engine, Pod
+from lorapick.model.pods import Engine
 from lorapick.pod.values import PodConfig
 
 UNLOAD = Unload(cause=1, pod="a", adapter="adapter-000", why="pressure_hard")
 LOAD = Load(cause=2, pod="a", adapters=("adapter-000",), why="pressure_over")
-LISTED = {"data": [{"id": "base"}, {"id": "adapter-000", "root": "/weights/0", "parent": "base"}]}
-
-
-class Told:
-    """The driver's door."""
-
-    def __init__(self):
-        self.events = []
-        self._more = asyncio.Event()
-
-    def submit(self, make):
-        self.events.append(make(0.0, len(self.events) + 1))
-        self._more.set()
-
-    async def next(self):
-        while not self.events:
-            self._more.clear()
-            await asyncio.wait_for(self._more.wait(), 20)
-        return self.events.pop(0)
-
-
-@contextlib.asynccontextmanager
-async def control(address, *, engine=Engine.SGLANG, **parts):
-    """A control that runs, of one pod at an address (None: there is no pod), and what it said."""
-    told = Told()
-    pod = Pod(name="a", address=address, engine=engine) if address is not None else None
-    made = PodControl(submit=told.submit, find=lambda _: pod, **parts)
-    running = asyncio.create_task(made.run())
-    await asyncio.sleep(0)
-    try:
-        yield made, told
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-
-@contextlib.asynccontextmanager
-async def answering(handler, *, load=None, listed=LISTED):
-    """A pod that answers unloads so, and loads, and what it serves; its address."""
-
-    async def models(_):
-        return web.json_response(listed) if isinstance(listed, dict) else web.Response(status=listed)
-
-    app = web.Application()
-    app.router.add_get("/v1/models", models)
-    app.router.add_post("/unload_lora_adapter", handler)
-    if load is not None:
-        app.router.add_post("/load_lora_adapter", load)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 async def came_of(status, document):
@@ -115,8 +60,12 @@ async def test_an_emulated_pod_gets_back_what_it_unloaded_from_where_it_had_it()
         )  # fmt: skip
         assert await listed_by(served.address) == before
         made.perform(LOAD)
+        event = await told.next()  # it has it, and nobody needs to know from where
+        assert (type(event).__name__, event.seconds) == ("LoadSucceeded", None)
+        made.perform(msgspec.structs.replace(LOAD, adapters=("adapter-001", "other")))
+        assert type(await told.next()).__name__ == "LoadSucceeded"
         event = await told.next()
-        assert (type(event).__name__, event.why) == ("LoadFailed", "nobody knows the adapter's path there")
+        assert event.lasting and "nobody said where other is loaded from" in event.why
 
 
 async def after_an_unload(load, **parts):
@@ -164,7 +113,7 @@ async def test_a_load_that_is_not_answered_is_given_up():
     async def load(_):
         await asyncio.sleep(60)
 
-    event, _ = await after_an_unload(load, timeout=0.5)
+    event, _ = await after_an_unload(load, within=0.5)
     assert (type(event).__name__, event.why) == ("LoadFailed", "no answer within 0.5 s")
 
 
@@ -232,26 +181,32 @@ async def test_one_that_does_not_answer_is_given_up():
     async def answer(_):
         await asyncio.sleep(60)
 
-    async with answering(answer) as address, control(address, timeout=0.2) as (made, told):
+    async with answering(answer) as address, control(address, within=0.2) as (made, told):
         made.perform(UNLOAD)
         assert (await told.next()).why == "no answer within 0.2 s"
 
 
-async def test_one_at_a_time_for_each_pod():
-    go = asyncio.Event()
+async def test_one_at_a_time_for_each_pod_in_order():
+    begun, go, under_way, seen = asyncio.Event(), asyncio.Event(), [], []
 
-    async def answer(_):
+    async def answer(request):
+        under_way.append((await request.json())["lora_name"])
+        seen.append(list(under_way))
+        begun.set()
         await go.wait()
+        under_way.pop()
         return web.json_response({"success": True})
 
-    async with answering(answer) as address, control(address) as (made, told):
-        made.perform(UNLOAD)
-        made.perform(UNLOAD)
-        assert (await told.next()).why == "another command is under way there"
+    names = [f"adapter-{number}" for number in range(5)]
+    listed = {"data": [{"id": name, "root": "/w", "parent": "base"} for name in names]}
+    async with answering(answer, listed=listed) as address, control(address) as (made, told):
+        for name in names:
+            made.perform(Unload(cause=1, pod="a", adapter=name, why="pressure_hard"))
+        await begun.wait()
+        assert (made.counts().waiting, made.counts().under_way) == (4, 1)
         go.set()
-        assert type(await told.next()).__name__ == "Unloaded"
-        made.perform(UNLOAD)
-        assert type(await told.next()).__name__ == "Unloaded"
+        assert [(await told.next()).adapter for _ in names] == names
+        assert seen == [[name] for name in names]
 
 
 async def test_a_pod_that_is_away_or_gone_fails_at_once():
@@ -261,14 +216,6 @@ async def test_a_pod_that_is_away_or_gone_fails_at_once():
     async with control(None) as (made, told):
         made.perform(UNLOAD)
         assert (await told.next()).why == "the pod is gone"
-
-
-async def test_engines_whose_unload_frees_nothing_are_not_asked():
-    async with control("127.0.0.1:9", engine=Engine.VLLM) as (made, told):
-        made.perform(UNLOAD)
-        assert (await told.next()).why == "an unload frees nothing on vllm"
-        made.perform(LOAD)
-        assert (await told.next()).why == "nobody loads on vllm by command yet"
 
 
 async def test_nothing_is_begun_before_and_after_the_run():
@@ -286,11 +233,6 @@ async def test_what_is_under_way_ends_with_the_run():
         async with control(address) as (made, told):
             made.perform(UNLOAD)
             await asyncio.sleep(0.05)
-        assert told.events == []
-
-
-async def test_other_commands_are_refused(caplog):
-    async with control("127.0.0.1:9") as (made, told):
-        made.perform(Register(cause=1, pod="a", adapter="adapter-000"))
-        await asyncio.sleep(0)
-    assert "no driver for Register yet" in caplog.text and told.events == []
+        assert [(type(event).__name__, event.why) for event in told.events] == [
+            ("UnloadFailed", "the picker is ending")
+        ]
