@@ -96,3 +96,6 @@ class AdapterFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     base_model: str | None = None
     path: str | None = None
     """What pods are told to load from."""
+    needs: tuple[str, ...] = ()
+    """What it asks of an engine beyond a pair of matrices for each module, in PEFT's words: `use_dora`,
+    `modules_to_save=lm_head`, ..."""
