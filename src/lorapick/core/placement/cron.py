@@ -35,7 +35,7 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+WEEKDAYS = {name: number for number, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
 
 
 class _Field(NamedTuple):
@@ -50,7 +50,7 @@ _FIELDS = (
     _Field("hour", 0, 23, {}),
     _Field("day of month", 1, 31, {}),
     _Field("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
-    _Field("day of week", 0, 7, {name: number for number, name in enumerate(_DAYS)}),
+    _Field("day of week", 0, 7, WEEKDAYS),
 )
 _LONGEST_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PART = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]{1,2}))?", re.ASCII)

@@ -1,0 +1,147 @@
+"""Firings as the calendar finds them, against a walk minute by minute with a hand that only goes forward."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lorapick.core.placement.calendar import Firings, clock_changes, next_firings
+from lorapick.core.placement.cron import parse_cron
+
+ZONES = (
+    "America/Mexico_City",
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "Asia/Kathmandu",
+    "America/St_Johns",
+    "Africa/Casablanca",
+    "Pacific/Apia",
+    "UTC",
+)
+DAYS = 2
+MINUTE = timedelta(minutes=1)
+
+
+def matches(text: str, local: datetime) -> bool:
+    """Whether a local minute is one of a cron expression of plain numbers, lists and stars."""
+    minute, hour, day, month, weekday = text.split()
+    fits_day, fits_weekday = holds(day, local.day, low=1), holds(weekday, (local.weekday() + 1) % 7)
+    days = (fits_day and fits_weekday) if "*" in (day[0], weekday[0]) else (fits_day or fits_weekday)
+    return holds(minute, local.minute) and holds(hour, local.hour) and holds(month, local.month) and days
+
+
+def holds(field: str, value: int, low: int = 0) -> bool:
+    if field.startswith("*/"):
+        return (value - low) % int(field[2:]) == 0
+    return field == "*" or str(value) in field.split(",")
+
+
+@cache
+def minutes(zone: str, start: int) -> list[tuple[int, list[datetime]]]:
+    """For each minute of `DAYS` days: its Unix time, and the local minutes that have come up with it."""
+    reached: datetime | None = None
+    found = []
+    for step in range(-180, DAYS * 24 * 60):  # from three hours before, to know which minutes are repeated
+        moment = datetime.fromtimestamp(start, UTC) + step * MINUTE
+        local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        new = list(after(reached or local - MINUTE, local))
+        reached = max(reached or local, local)
+        if step >= 0:
+            found.append((int(moment.timestamp()), new))
+    return found
+
+
+def after(reached: datetime, local: datetime) -> Iterator[datetime]:
+    while reached < local:
+        reached += MINUTE
+        yield reached
+
+
+def fired(text: str, zone: str, start: int) -> list[int]:
+    return [moment for moment, new in minutes(zone, start) if any(matches(text, local) for local in new)]
+
+
+def numbers(low: int, high: int) -> st.SearchStrategy[str]:
+    some = st.lists(st.integers(low, high), min_size=1, max_size=4).map(lambda each: ",".join(map(str, each)))
+    return st.just("*") | some
+
+
+@st.composite
+def starts(draw: st.DrawFn) -> tuple[str, int]:
+    """A zone, and the begin of some days, most often with a change of its clocks among them."""
+    zone = draw(st.sampled_from(ZONES))
+    begin, end = datetime(2011, 1, 1, tzinfo=UTC).timestamp(), datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+    changes = changes_of(zone, begin, end)
+    if changes and draw(st.integers(0, 4)):
+        # Few enough that walks are used again.
+        return zone, draw(st.sampled_from(changes[-4:])) // 60 * 60 - draw(st.sampled_from([600, 90_000]))
+    return zone, int(begin) + 86_400 * draw(st.sampled_from([58, 364, 1_154, 5_800]))
+
+
+@cache
+def changes_of(zone: str, begin: float, end: float) -> list[int]:
+    return [int(change.at) for change in clock_changes(zone, after=begin, until=end)]
+
+
+times = st.tuples(
+    numbers(0, 59) | st.sampled_from(["*/15", "*/20", "*/7"]),
+    numbers(0, 23) | st.sampled_from(["0,1,2,3", "2", "1", "*/2"]),
+    st.just("*") | st.just("*/2") | numbers(1, 31),
+    st.just("*") | numbers(1, 12),
+    st.just("*") | numbers(0, 6),
+).map(" ".join)
+
+
+@settings(max_examples=120)
+@given(times, starts())
+@example("30 2 * * *", ("Europe/Berlin", int(datetime(2026, 3, 28, tzinfo=UTC).timestamp())))
+@example("30 2 * * *", ("Europe/Berlin", int(datetime(2026, 10, 24, tzinfo=UTC).timestamp())))
+@example("*/10 * * * *", ("Australia/Lord_Howe", int(datetime(2026, 4, 4, tzinfo=UTC).timestamp())))
+@example("45 8 * * *", ("Pacific/Apia", int(datetime(2011, 12, 29, tzinfo=UTC).timestamp())))
+@example("45 8 * * *", ("Asia/Kathmandu", int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())))
+def test_every_firing_is_the_walks_and_the_other_way_round(text, place):
+    zone, start = place
+    firings, end = Firings(parse_cron(text), zone), start + DAYS * 86_400
+    expected = fired(text, zone, start)
+    found = next_firings(firings, start - 1, count=len(expected) + 1)
+    assert [each for each in found if each < end] == expected
+
+
+@settings(max_examples=120)
+@given(times, starts(), st.floats(0, DAYS * 86_400 - 1), st.integers(1, 2 * 86_400))
+def test_the_last_firing_is_the_walks(text, place, into, within):
+    zone, start = place
+    firings, wall = Firings(parse_cron(text), zone), start + into
+    expected = [each for each in fired(text, zone, start) if each <= wall]
+    found = firings.last(wall, within=within)
+    if expected and wall - expected[-1] < within:
+        assert found == expected[-1]
+    else:  # one from before the days that were walked, perhaps
+        assert found is None or (found < start and wall - found < within)
+
+
+@given(times, starts(), st.floats(0, DAYS * 86_400))
+def test_after_and_last_agree(text, place, into):
+    zone, start = place
+    firings, wall = Firings(parse_cron(text), zone), start + into
+    following = firings.after(wall)
+    if following is not None:
+        assert following > wall
+        assert firings.last(following, within=1) == following
+        assert firings.after(following - 0.5) == following
+        before = firings.last(following - 0.5, within=4 * 86_400)
+        assert before is None or before <= wall
+
+
+@given(starts())
+def test_clocks_change_where_the_offset_does(place):
+    zone, start = place
+    for change in clock_changes(zone, after=start, until=start + 200 * 86_400):
+        just_before, then = (
+            datetime.fromtimestamp(change.at + step, UTC).astimezone(ZoneInfo(zone)).utcoffset() for step in (-1, 0)
+        )
+        assert (just_before, then) == (change.before, change.after)
+        assert start < change.at <= start + 200 * 86_400
