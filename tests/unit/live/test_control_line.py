@@ -1,0 +1,90 @@
+"""Whose turn it is at one pod."""
+
+from collections import deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lorapick.live.control.line import MOST_WAITING, Line, Waiting
+from lorapick.model.effects import Load, Register, Touch, Unload
+
+
+def load(*adapters):
+    return Waiting(Load(cause=1, pod="a", adapters=adapters, why="pin"))
+
+
+def touch(adapter):
+    return Waiting(Touch(cause=1, pod="a", adapter=adapter))
+
+
+def order(*waiting):
+    line = Line()
+    for one in waiting:
+        assert line.add(one) is None
+    return [waiting.index(line.take()) for _ in waiting]
+
+
+def test_first_come_first_served_but_for_touches():
+    assert order(load("x"), load("y"), load("z")) == [0, 1, 2]
+    assert order(load("x"), load("y"), touch("z")) == [2, 0, 1]
+    assert order(touch("x"), load("y")) == [0, 1]
+
+
+def test_a_touch_waits_for_what_concerns_its_adapter():
+    assert order(load("x", "z"), load("y"), touch("z")) == [0, 2, 1]
+    assert order(load("x"), touch("z"), touch("z")) == [1, 0, 2]
+
+
+def test_one_touch_goes_ahead_at_a_time():
+    assert order(load("x"), load("y"), touch("1"), touch("2"), touch("3")) == [2, 0, 3, 1, 4]
+
+
+def test_a_full_line_pushes_out_who_waits_longest():
+    line, all_of_them = Line(), [load(str(number)) for number in range(MOST_WAITING + 2)]
+    assert [line.add(one) for one in all_of_them] == [None] * MOST_WAITING + all_of_them[:2]
+    assert [*line] == all_of_them[2:] and len(line) == MOST_WAITING
+
+
+def test_who_leaves_is_not_there_any_more():
+    line, one = Line(), load("x")
+    line.add(one)
+    assert line.drop(one) and not line.drop(one) and line.take() is None
+
+
+commands = st.builds(
+    lambda kind, name, more: Waiting(
+        {
+            "load": Load(cause=1, pod="a", adapters=(name, *more), why="pin"),
+            "unload": Unload(cause=1, pod="a", adapter=name, why="pin"),
+            "register": Register(cause=1, pod="a", adapter=name),
+            "touch": Touch(cause=1, pod="a", adapter=name),
+        }[kind]
+    ),
+    st.sampled_from(["load", "unload", "register", "touch", "touch"]),
+    st.sampled_from("abcd"),
+    st.lists(st.sampled_from("abcd"), max_size=2),
+)
+
+
+@given(st.lists(st.one_of(st.none(), commands), max_size=80))
+def test_nobody_is_lost_or_overtaken_by_what_concerns_the_same_adapter(steps):
+    line, waiting, passed = Line(), deque(), {}
+    for one in [*steps, *[None] * len(steps)]:
+        if one is not None:
+            pushed = line.add(one)
+            waiting.append(one)
+            assert pushed is (waiting.popleft() if len(waiting) > MOST_WAITING else None)
+            continue
+        taken = line.take()
+        assert (taken is None) == (not waiting)
+        if taken is None:
+            continue
+        before = [*waiting][: waiting.index(taken)]
+        waiting.remove(taken)
+        assert not before or isinstance(taken.command, Touch)
+        for other in before:
+            assert not set(other.left) & set(taken.left)
+        if before:
+            passed[before[0]] = passed.get(before[0], 0) + 1
+    assert not waiting and len(line) == 0
+    assert all(count == 1 for count in passed.values())  # the head of the line lets one pass at most
