@@ -54,6 +54,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
     query.seed = state.seed
     if flight.adapter is not None and state.policy.coalesces:
         _leave_out(state, query, name=flight.adapter.name)
+    if state.placement.leaving:
+        _spare_leaving(state, query)
     if state.reads_prices:
         query.costs = _costs(state, flight)
     if state.policy.counts_in_flight and query.adapter is not None:
@@ -77,6 +79,24 @@ def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
             query.mask = bytearray(columns.rows)
         if row < columns.rows and not query.mask[row]:
             query.mask[row] = code
+
+
+def _spare_leaving(state: FleetState, query: Query) -> None:
+    """Pods that leave serve only what no other pod has."""
+    for row in state.placement.leaving:
+        if query.adapter is None or not has_alone(state.columns, row, query.adapter):
+            if query.mask is None:
+                query.mask = bytearray(state.columns.rows)
+            query.mask[row] = query.mask[row] or CODE[Reason.DRAINING]
+
+
+def has_alone(columns: PodColumns, row: int, name: AdapterName) -> bool:
+    """Whether a pod has an adapter in a slot or loads it, and no other pod that takes requests has it in a slot."""
+    codes = columns.adapter_row(name)
+    return codes[row] & TIER_BITS >= Tier.LOADING and not any(
+        other != row and codes[other] & TIER_BITS > Tier.LOADING and not columns.gate[other]
+        for other, _ in columns.live()
+    )
 
 
 def _loads(columns: PodColumns, name: AdapterName, *, why: Reason) -> list[tuple[int, int]]:

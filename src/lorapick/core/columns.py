@@ -38,7 +38,18 @@ SOURCE_SHIFT = 4
 CODES = len(SOURCES) << SOURCE_SHIFT
 """Every residency code is below this."""
 
-_DOUBLES = ("fresh_until", "queue", "max_queue", "gpu", "max_rank", "free_slots", "load", "load_price", "slots_left")
+_DOUBLES = (
+    "fresh_until",
+    "queue",
+    "max_queue",
+    "gpu",
+    "max_rank",
+    "free_slots",
+    "load",
+    "load_price",
+    "slots_left",
+    "kept",
+)
 _SHORTS = ("base",)
 _BYTES = ("gate", "pressure", "prefill_only", "shut")
 _EMPTY_ROW = {"slots_left": inf}
@@ -56,6 +67,7 @@ class Vectors:
         "fresh_until",
         "gate",
         "gpu",
+        "kept",
         "load",
         "load_price",
         "max_queue",
@@ -81,6 +93,7 @@ class Vectors:
     fresh_until: NDArray[np.float64]
     gate: NDArray[np.uint8]
     gpu: NDArray[np.float64]
+    kept: NDArray[np.float64]
     load: NDArray[np.float64]
     load_price: NDArray[np.float64]
     max_queue: NDArray[np.float64]
@@ -96,10 +109,11 @@ class PodColumns:
     """Rows of pods and, per adapter, a row of residency codes."""
 
     __slots__ = (
-        "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_pressed", "_shut", "_vectors",
+        "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_pressed", "_reserved", "_shut",
+        "_vectors",
         "adapters", "base", "base_models", "every", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "idle",
-        "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room", "row_of",
-        "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
+        "kept", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room",
+        "row_of", "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -107,8 +121,8 @@ class PodColumns:
         self._free: list[int] = []
         self._members: tuple[PodName | None, ...] | None = None
         self._vectors: Vectors | None = None
-        self._shut = self._pressed = self._full = 0
-        """Rows that are shut; rows where no load may begin; rows with pods that have no slot left."""
+        self._shut = self._pressed = self._full = self._reserved = 0
+        """Rows that are shut; rows where no load may begin; rows that have no slot left for anybody; reserved rows."""
         self._oldest = self._least_rank = float("inf")
         """No row's report is too old before this; no row's `max_rank` is below this."""
         self.rows = 0
@@ -144,6 +158,8 @@ class PodColumns:
         """Seconds of harm that a load does to others there; 0 unless the policy reads it."""
         self.slots_left = array("d", [inf] * 8)
         """Adapters that may still come into use there beside those that are; infinity: nobody counts."""
+        self.kept = array("d", bytes(8 * 8))
+        """Of those, how many only pinned ones may; infinity: the whole pod is reserved for adapters pinned there."""
         self.gate = array("B", bytes(8))
         """Veto code of the pod for every request; 0: open."""
         self.pressure = array("B", bytes(8))
@@ -204,7 +220,7 @@ class PodColumns:
         self.pods[row] = None
         self.gate[row] = EMPTY
         self.press(row, 0)
-        self.leave(row, inf)
+        self.leave(row, inf, kept=0.0)
         self.queue[row] = self.gpu[row] = self.free_slots[row] = self.load[row] = self.load_price[row] = 0.0
         self.settle(row)
         self.scraped[row] = NEVER_SCRAPED
@@ -231,12 +247,13 @@ class PodColumns:
             self.pressure[row] = code
             self._pressed += (code > 0) - (before > 0)
 
-    def leave(self, row: int, slots: float) -> None:
-        """Write how many slots a row has left."""
-        before = self.slots_left[row]
-        if slots != before:
-            self.slots_left[row] = slots
-            self._full += (slots <= 0.0) - (before <= 0.0)
+    def leave(self, row: int, slots: float, *, kept: float) -> None:
+        """Write how many slots a row has left, and how many of these are kept for pinned adapters."""
+        before, kept_before = self.slots_left[row], self.kept[row]
+        if slots != before or kept != kept_before:
+            self.slots_left[row], self.kept[row] = slots, kept
+            self._full += (slots <= kept) - (before <= kept_before)
+            self._reserved += (kept == inf) - (kept_before == inf)
 
     def good_until(self, row: int, time: Seconds) -> None:
         """Write until when a row's report is good."""
@@ -251,6 +268,11 @@ class PodColumns:
         if self._oldest < now:
             self._oldest = min(self.fresh_until[: self.rows])
         return self._oldest >= now
+
+    @property
+    def none_reserved(self) -> bool:
+        """Whether no row is reserved for adapters that are pinned there."""
+        return not self._reserved
 
     def none_refuses(self, rank: float) -> bool:
         """Whether every row would load an adapter of this rank: none is too small, or has no slot, or may not load."""
@@ -309,8 +331,27 @@ class FrozenView:
     """The columns as one decision saw them. Same attribute names as `PodColumns`, for one adapter only."""
 
     __slots__ = (
-        "base", "codes", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "load", "load_price", "max_queue",
-        "max_rank", "members", "pods", "prefill_only", "pressure", "queue", "rows", "scraped", "slots_left", "turn",
+        "base",
+        "codes",
+        "free_slots",
+        "fresh_until",
+        "gate",
+        "gpu",
+        "gpu_source",
+        "kept",
+        "load",
+        "load_price",
+        "max_queue",
+        "max_rank",
+        "members",
+        "pods",
+        "prefill_only",
+        "pressure",
+        "queue",
+        "rows",
+        "scraped",
+        "slots_left",
+        "turn",
         "version",
     )  # fmt: skip
 
@@ -334,6 +375,7 @@ class FrozenView:
         self.max_rank = columns.max_rank[:rows]
         self.free_slots = columns.free_slots[:rows]
         self.slots_left = columns.slots_left[:rows]
+        self.kept = columns.kept[:rows]
         self.gate = columns.gate[:rows]
         self.pressure = columns.pressure[:rows]
         self.base = columns.base[:rows]

@@ -199,6 +199,7 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
             tally.coalesced += 1
         elif tier < LOADING:
             tally.loads += 1
+            state.placement.load_began(row, now=now)
             state.prices.demand.load_began(now)
         if len(state.unloads):
             state.unloads.used(row, flight.adapter.name, now=now)

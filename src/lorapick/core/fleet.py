@@ -7,10 +7,12 @@ Not here: I/O, clocks, chance (the seed is an argument), or any rule (see the ha
 First reading path: `model.events`, `core.picking.pick`, this file, `core.requests`, `core.deciding`.
 """
 
+from math import inf
 from typing import Any, Protocol
 
-from lorapick.core import alarms, operator, pods, requests
+from lorapick.core import alarms, intent, operator, pods, requests
 from lorapick.core.invariants import check
+from lorapick.core.placement import controller
 from lorapick.core.state import FleetState
 from lorapick.model import events
 from lorapick.model.effects import Effect
@@ -48,26 +50,26 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.Evicted: operator.on_evicted,
     events.Unloaded: operator.on_unloaded,
     events.UnloadFailed: operator.on_unload_failed,
-    events.PinSet: operator.on_pin_set,
-    events.PinCleared: operator.on_pin_cleared,
-    events.AdapterDeclared: operator.on_adapter_declared,
-    events.AdapterChanged: operator.on_adapter_declared,
-    events.AdapterRetired: operator.on_adapter_retired,
-    events.ConfigChanged: operator.on_config_changed,
+    events.PinSet: intent.on_pin_set,
+    events.PinCleared: intent.on_pin_cleared,
+    events.AdapterDeclared: intent.on_adapter_declared,
+    events.AdapterChanged: intent.on_adapter_declared,
+    events.AdapterRetired: intent.on_adapter_retired,
+    events.ConfigChanged: intent.on_config_changed,
     events.Ticked: operator.on_ticked,
     events.PeerReported: operator.refuse,
     events.PlacementComputed: operator.refuse,
     events.TriggerFired: operator.refuse,
-    events.Registered: operator.refuse,
-    events.RegisterFailed: operator.refuse,
-    events.Touched: operator.refuse,
-    events.TouchFailed: operator.refuse,
-    events.LoadAsked: operator.refuse,
-    events.UnloadAsked: operator.refuse,
-    events.MoveAsked: operator.refuse,
-    events.AliasSet: operator.refuse,
-    events.AliasCleared: operator.refuse,
-    events.AdapterChecked: operator.refuse,
+    events.Registered: operator.on_registered,
+    events.RegisterFailed: operator.on_register_failed,
+    events.Touched: operator.on_touched,
+    events.TouchFailed: operator.on_touch_failed,
+    events.LoadAsked: intent.on_load_asked,
+    events.UnloadAsked: intent.on_unload_asked,
+    events.MoveAsked: intent.on_move_asked,
+    events.AliasSet: intent.on_alias_set,
+    events.AliasCleared: intent.on_alias_cleared,
+    events.AdapterChecked: intent.on_adapter_checked,
     events.DemandRecalled: operator.refuse,
 }
 """Exactly one handler for each event (a test holds it)."""
@@ -106,6 +108,8 @@ class Fleet:
         state.columns.version += 1
         if self._owed:
             answer, self._owed = [*self._owed, *answer], []
+        if now >= state.placement.next_tick:
+            answer = [*answer, *controller.tick(state, now=now, cause=event.id)]
         if alarms.due(state, now=now):
             answer = [*answer, *alarms.watch(state, now=now, cause=event.id)]
         return answer
@@ -116,13 +120,14 @@ class Fleet:
         return self._state
 
     def next_wakeup(self) -> Seconds | None:
-        """When a Ticked is needed at the latest, because a hold or the load it waits for runs out; None: no need."""
+        """When a Ticked is needed at the latest, for a hold, the load it waits for or the controller; None: no need."""
         state = self._state
         holds = state.holds.next_due() if state.holds.held else None
         queues = state.queues.next_due() if len(state.queues) else None
+        ticks = state.placement.next_tick
         if holds is None and queues is None:
-            return None
-        return min(due for due in (holds, queues, state.residency.next_due) if due is not None)
+            return ticks if ticks < inf else None
+        return min(due for due in (holds, queues, ticks, state.residency.next_due) if due is not None)
 
     def check(self) -> None:
         """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""

@@ -1,39 +1,37 @@
-"""What operators, controllers, peers and the clock say.
+"""What pods answer to commands, and what the clock says.
 
-In: intent and lifecycle events. Out: notes and decisions that were waiting for the clock.
-Not here yet: placement (pins by count, schedules, triggers, solver plans, peers). Their events are refused with a
-Note of kind `not_yet` that names the event, never dropped in silence.
+In: loads, unloads, registrations and touches that began or ended, whoever asked for them; ticks. Out: notes and
+decisions that were waiting for them. Not here: what operators want (see `core.intent`).
 """
 
-from lorapick.core.picking.policies import make_policy
-from lorapick.core.pods import pins_here
+from lorapick.core.placement import giving
+from lorapick.core.placement.commands import Kind
 from lorapick.core.requests import admit, load_over, release, release_due
 from lorapick.core.state import FleetState
-from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import (
-    AdapterChanged,
-    AdapterDeclared,
-    AdapterRetired,
     By,
-    ConfigChanged,
     Event,
     Evicted,
     LoadFailed,
     LoadStarted,
     LoadSucceeded,
-    PinCleared,
-    PinSet,
+    Registered,
+    RegisterFailed,
     Ticked,
+    Touched,
+    TouchFailed,
     Unloaded,
     UnloadFailed,
 )
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 
 def on_ticked(state: FleetState, event: Ticked, *, now: Seconds) -> list[Effect]:
     """Loads whose time is up ended before this is called; holds whose time is up end here."""
+    if event.wall is not None:
+        state.placement.wall_offset = event.wall - now
     return release_due(state, now=now, cause=event.id)
 
 
@@ -62,6 +60,8 @@ def on_load_succeeded(state: FleetState, event: LoadSucceeded, *, now: Seconds) 
     if row is None:
         return []
     state.unloads.given(row, event.adapter, now=now)
+    if event.by is By.CONTROLLER:
+        giving.ended(state, row, event.adapter, kind=Kind.LOAD, now=now)
     if event.by is By.CONTROLLER and state.residency.home(row).caches.loads_to_host:
         _in_memory(state, row, name=event.adapter, now=now)
         return release(state, row, now=now, cause=event.id)
@@ -87,6 +87,7 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     if row is not None and state.unloads.given(row, event.adapter, now=now, failed=True):
         return [note]  # nobody was sent there for it, and none is
     if row is not None:
+        giving.ended(state, row, event.adapter, kind=Kind.LOAD, now=now, failed=True)
         state.fail(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
 
@@ -110,6 +111,7 @@ def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Eff
     row = state.columns.row_of.get(event.pod)
     if row is not None:
         state.unloads.ended(row, event.adapter, now=now)
+        giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now)
         state.residency.unregistered(row, event.adapter, now=now)
         state.refresh(row)
     return []
@@ -120,100 +122,66 @@ def on_unload_failed(state: FleetState, event: UnloadFailed, *, now: Seconds) ->
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind="unload_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now, failed=True)
     if row is None or not state.unloads.ended(row, event.adapter, now=now, failed=True):
         return [note]
     state.tally.unload_failures += 1
     return [note, *admit(state, now=now, cause=event.id)]
 
 
-def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
-    """Pins by pod or selector count in the score from now on; pins by count wait for the controller."""
-    del now
-    return _set_pin(state, event.adapter, pin=event.pin, cause=event)
+def on_registered(state: FleetState, event: Registered, *, now: Seconds) -> list[Effect]:
+    """A pod accepts a name more; vLLM has put the adapter into a slot for it."""
+    row = state.columns.row_of.get(event.pod)
+    if row is None:
+        return []
+    giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now)
+    if state.residency.home(row).caches.loads_to_host:
+        _in_memory(state, row, name=event.adapter, now=now)
+        return release(state, row, now=now, cause=event.id)
+    load = state.residency.arrived(row, event.adapter, now=now, seconds=None)
+    state.placement.load_began(row, now=now)
+    return load_over(state, load, now=now, cause=event.id)
 
 
-def on_pin_cleared(state: FleetState, event: PinCleared, *, now: Seconds) -> list[Effect]:
-    """The operator no longer insists."""
-    del now
-    return _set_pin(state, event.adapter, pin=None, cause=event)
+def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds) -> list[Effect]:
+    """The pod does not know the name; it is told again later."""
+    row = state.columns.row_of.get(event.pod)
+    if row is not None:
+        giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=True)
+    facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
+    return [Note(cause=event.id, kind="register_failed", facts=facts)]
 
 
-def _set_pin(state: FleetState, name: AdapterName, *, pin: PinSpec | None, cause: Event) -> list[Effect]:
-    if pin is None:
-        state.pins.pop(name, None)
-    else:
-        state.pins[name] = pin
-    for row, pod in state.columns.live():
-        state.residency.pin(row, name, pinned=pin is not None and pins_here(pin, pod))
-    if pin is not None and pin.replicas is not None:
-        return [_not_yet(cause, "pins by count are placed by the controller")]
-    return []
+def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effect]:
+    """The pod has just used the adapter: it is in a slot, and the last to leave."""
+    row = state.columns.row_of.get(event.pod)
+    if row is None:
+        return []
+    giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now)
+    load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.COMMAND)
+    state.refresh(row)
+    if load is not None:
+        return load_over(state, load, now=now, cause=event.id)
+    return release(state, row, now=now, cause=event.id) if len(state.queues) else []
 
 
-def on_adapter_declared(state: FleetState, event: AdapterDeclared | AdapterChanged, *, now: Seconds) -> list[Effect]:
-    """The operator names an adapter or says more of it."""
-    del now
-    return _declare(state, event.adapter, cause=event)
-
-
-def _declare(state: FleetState, adapter: Adapter, *, cause: Event) -> list[Effect]:
-    before = state.adapters.get(adapter.name)
-    state.adapters[adapter.name] = adapter
-    state.residency.declare(adapter.name)
-    # A pin that the declaration itself gave goes with it; one set by PinSet stays.
-    if adapter.pin is not None or (before is not None and before.pin is not None):
-        return _set_pin(state, adapter.name, pin=adapter.pin, cause=cause)
-    return []
-
-
-def on_adapter_retired(state: FleetState, event: AdapterRetired, *, now: Seconds) -> list[Effect]:
-    """The operator withdraws an adapter; pods that accept it may still be asked for it."""
-    del now
-    return _retire(state, event.adapter, cause=event)
-
-
-def _retire(state: FleetState, name: AdapterName, *, cause: Event) -> list[Effect]:
-    state.adapters.pop(name, None)
-    state.unloads.forget(name)
-    state.residency.retire(name)
-    return _set_pin(state, name, pin=None, cause=cause)
-
-
-def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:
-    """New settings are in force for the next decision.
-
-    Raises:
-        ValueError: they name a policy that does not exist; the old settings stay in force.
-    """
-    settings = event.settings
-    policy = make_policy(settings.picking)
-    state.unloads.configure(settings.retention)
-    state.take_policy(policy)
-    before = {adapter.name: None for adapter in state.settings.adapters}
-    state.settings = settings
-    state.queues.fairness, state.queues.patience = settings.admission.fairness, settings.admission.patience
-    state.gates.configure(settings, on=state.policy.coalesces)
-    state.probation.share = settings.admission.probation_slots_share
-    state.residency.load_times, state.residency.retention = settings.load_times, settings.retention
-    state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
-    state.aliases = {alias.name: alias for alias in settings.aliases}
-    effects: list[Effect] = []
-    for adapter in settings.adapters:
-        before.pop(adapter.name, None)
-        effects += _declare(state, adapter, cause=event)
-    for name in before:
-        effects += _retire(state, name, cause=event)
-    for row in state.loads:
-        state.residency.home(row).excuse()
+def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> list[Effect]:
+    """Nobody knows whether the pod used it; if it was to bring the adapter into a slot, it has not."""
+    row = state.columns.row_of.get(event.pod)
+    facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
+    note = Note(cause=event.id, kind="touch_failed", facts=facts)
+    if row is None or giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=True) is None:
+        return [note]
+    cell = state.residency.home(row).cells.get(event.adapter)
+    if cell is not None and cell.tier is Tier.LOADING and not cell.in_flight:
+        state.residency.left(row, event.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)
         state.refresh(row)
-    return [*effects, *admit(state, now=now, cause=event.id)]
+    return [note, *release(state, row, now=now, cause=event.id)]
 
 
 def refuse(state: FleetState, event: Event, *, now: Seconds) -> list[Effect]:
     """An event of a part that does not exist yet."""
     del state, now
-    return [_not_yet(event, "this part is not built yet")]
-
-
-def _not_yet(event: Event, why: str) -> Note:
-    return Note(cause=event.id, kind="not_yet", facts={"event": type(event).__name__, "why": why})
+    facts: dict[str, str | float] = {"event": type(event).__name__, "why": "this part is not built yet"}
+    return [Note(cause=event.id, kind="not_yet", facts=facts)]

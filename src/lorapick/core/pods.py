@@ -7,12 +7,13 @@ Not here: residency rules (see `core.residency.table`), request life (see `core.
 import msgspec
 
 from lorapick.core.admission.pressure import tier_of
+from lorapick.core.placement import opening
+from lorapick.core.placement.controller import wake
 from lorapick.core.podload import PodLoad
 from lorapick.core.relief import relieve
 from lorapick.core.requests import gate, load_note, load_over, release
 from lorapick.core.restoring import rescue, restore
 from lorapick.core.state import FleetState
-from lorapick.model.adapters import PinSpec
 from lorapick.model.effects import PRESSURE_CHANGED, Effect, Note
 from lorapick.model.events import (
     GpuReported,
@@ -39,6 +40,7 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     if event.pod.name in state.columns.row_of:
         row = state.columns.row_of[event.pod.name]
         state.loads[row].draining = False
+        state.placement.leaving.pop(row, None)
         gate(state, row)
         return _change(state, event.pod, now=now, cause=event.id)
     row = state.columns.add(event.pod)
@@ -48,9 +50,11 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.residency.appear(row, event.pod, now=now)
     if state.residency.home(row).caches.relieves:
         state.unloads.appear(row)
-    _pin(state, row, pod=event.pod)
     state.count_slots()
     state.refresh(row)
+    opening.warm(state, row, now=now)
+    gate(state, row)
+    wake(state, now=now)
     return release(state, row, now=now, cause=event.id)
 
 
@@ -73,22 +77,10 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
     state.residency.home(row).excuse()
-    _pin(state, row, pod=pod)
+    wake(state, now=now)
     state.count_slots()
     state.refresh(row)
     return release(state, row, now=now, cause=cause)
-
-
-def _pin(state: FleetState, row: int, *, pod: Pod) -> None:
-    for name, pin in state.pins.items():
-        state.residency.pin(row, name, pinned=pins_here(pin, pod))
-
-
-def pins_here(pin: PinSpec, pod: Pod) -> bool:
-    """Whether a pin names this pod, by name or by labels. Pins by count are placed by the controller."""
-    if pod.name in pin.pods:
-        return True
-    return bool(pin.selector) and all(pod.labels.get(key) == value for key, value in pin.selector.items())
 
 
 def on_draining(state: FleetState, event: PodDraining, *, now: Seconds) -> list[Effect]:
@@ -96,8 +88,11 @@ def on_draining(state: FleetState, event: PodDraining, *, now: Seconds) -> list[
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
+    if not state.loads[row].draining:
+        opening.leave(state, row, now=now)
     state.loads[row].draining = True
     gate(state, row)
+    wake(state, now=now)
     return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
 
 
@@ -114,6 +109,8 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     state.quarantine.gone(row)
     state.turns.gone(row)
     state.unloads.gone(row)
+    state.placement.forget_pod(row)
+    wake(state, now=now)
     del state.loads[row]
     state.gates.recount()
     state.count_slots()
@@ -198,7 +195,10 @@ def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.prefixes.clear(row)
     state.quarantine.gone(row)
     state.unloads.restarted(row)
+    state.placement.restarted(row)
     state.residency.restart(row, now=now)
+    opening.warm(state, row, now=now)
+    wake(state, now=now)
 
 
 def _pressure(state: FleetState, row: int, *, report: PodReport, cause: int) -> list[Effect]:

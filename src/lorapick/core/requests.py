@@ -200,21 +200,25 @@ def load_note(state: FleetState, load: EndedLoad, *, cause: int) -> Effect:
 
 
 def gate(state: FleetState, row: int) -> None:
-    """Write the pod's own veto: draining, circuit, critical pressure, in this order."""
-    load = state.loads[row]
+    """Write the pod's own veto: draining, circuit, critical pressure, warming up, in this order."""
+    load, placement = state.loads[row], state.placement
     reason = (
         Reason.DRAINING
-        if load.draining
+        if load.draining and row not in placement.leaving
         else Reason.CIRCUIT_OPEN
         if load.circuit_open
         else Reason.PRESSURE_CRITICAL
         if load.pressure_tier is Pressure.CRITICAL
+        else Reason.NOT_READY
+        if row in placement.warming
         else None
     )
     code = 0 if reason is None else CODE[reason]
     if code != state.columns.gate[row]:
         state.columns.gate[row] = code
         state.columns.settle(row)
+        if reason is not None and placement.warming:
+            placement.hurry(state.now)  # whoever warms up may be needed now
     if reason is not None and state.turns.taken(row):
         state.turns.gone(row)
         state.gates.refresh(row)

@@ -22,6 +22,7 @@ from lorapick.core.picking.policies import make_policy
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.prefix_index import PrefixIndex, salted
 from lorapick.core.picking.round_robin import RoundRobin
+from lorapick.core.placement.state import Placement
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
 from lorapick.model.adapters import Adapter, Alias, PinSpec
@@ -165,6 +166,9 @@ class FleetState:
         self.turns = Turns()
         self.gates = Gates(self.columns, self.residency, loads=self.loads, turns=self.turns, settings=settings)
         self.gates.configure(settings, on=self.policy.coalesces)
+        self.placement = Placement()
+        """Who is loaded, kept and moved on purpose."""
+        self.gates.keeps, self.gates.warming = self.placement.keeps, self.placement.warming
         self.unloads = Unloading(settings.retention)
         """Who leaves pods whose memory is short."""
         self.quarantine = Quarantine()

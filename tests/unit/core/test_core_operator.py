@@ -4,7 +4,14 @@ import pytest
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
-from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, PickingSettings, Settings
+from lorapick.model.settings import (
+    AdmissionSettings,
+    Fairness,
+    LoadTimes,
+    PickingSettings,
+    PlacementSettings,
+    Settings,
+)
 from lorapick.model.tiers import Tier
 from lorapick.testing.playbook import Playbook, plain_pod
 
@@ -81,7 +88,7 @@ def test_an_unload_makes_the_name_unknown_and_frees_nothing():
 
 def test_pins_by_pod_and_by_selector():
     west = plain_pod("west", labels={"zone": "west"})
-    book = Playbook(pods=["a", west], adapters=["legal"])
+    book = Playbook(pods=["a", west], adapters=["legal"], settings=Settings(placement=PlacementSettings(enabled=False)))
     assert book.apply(events.PinSet, adapter="legal", pin=PinSpec(pods=("a",))) == []
     assert pinned(book) == ["a"]
     book.apply(events.PinSet, adapter="legal", pin=PinSpec(selector={"zone": "west"}))
@@ -97,11 +104,13 @@ def test_an_empty_pin_names_no_pod():
     assert pinned(book) == []
 
 
-def test_pins_by_count_wait_for_the_controller():
-    book = Playbook(pods=["a"], adapters=["legal"])
-    told = book.apply(events.PinSet, adapter="legal", pin=PinSpec(replicas=2))
-    assert told == ["note not_yet event=PinSet why=pins by count are placed by the controller"]
+def test_pins_by_count_take_as_many_pods_and_are_refused_when_there_are_fewer():
+    book = Playbook(pods=["a", "b"], adapters=["legal"])
+    told = book.apply(events.PinSet, adapter="legal", pin=PinSpec(replicas=3))
+    assert told == ["note pin_refused adapter=legal why=3 replicas are wanted, 2 pods have a slot for it"]
     assert pinned(book) == []
+    book.apply(events.PinSet, adapter="legal", pin=PinSpec(replicas=2))
+    assert pinned(book) == ["a", "b"]
 
 
 def test_pins_hold_on_pods_that_come_later_and_over_restarts():
@@ -158,6 +167,7 @@ def test_new_settings_rule_the_next_decision():
             picking=PickingSettings(policy="round-robin", fallbacks=0, prefix_blocks_per_pod=1),
             admission=AdmissionSettings(patience=9.0, fairness=Fairness.LEAST_ATTAINED),
             load_times=LoadTimes(disk=9.0),
+            placement=PlacementSettings(enabled=False),
         ),
     )
     assert told == []

@@ -4,7 +4,7 @@ from lorapick.model import events
 from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import GpuSource, LoadedAdapter, SilentWhy
 from lorapick.model.reasons import Reason
-from lorapick.model.settings import ScrapeSettings, Settings
+from lorapick.model.settings import PlacementSettings, ScrapeSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
 
@@ -111,7 +111,7 @@ def test_events_of_unknown_pods_are_ignored():
 
 def test_a_restart_empties_the_belief_and_the_pod_fills_again():
     """Self-healing [R2.5]."""
-    book = Playbook(pods=["a", "b"], adapters=["legal"])
+    book = Playbook(pods=["a", "b"], adapters=["legal"], settings=Settings(placement=PlacementSettings(enabled=False)))
     book.report("a", process_start=100.0, registered=("legal",))
     book.use("legal", "a")
     assert book.arrive("legal", blocks=(1,)) == ["r1 -> a (gpu_idle) else b"]
@@ -231,7 +231,7 @@ def test_a_load_that_a_report_shows_to_be_over_is_told():
 
 
 def test_a_freed_row_is_used_again():
-    book = Playbook(pods=["a", "b"], adapters=["legal"])
+    book = Playbook(pods=["a", "b"], adapters=["legal"], settings=Settings(placement=PlacementSettings(enabled=False)))
     book.use("legal", "a")
     book.arrive("legal", blocks=(1,), subset=("a",))
     book.gone("a")

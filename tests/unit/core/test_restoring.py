@@ -7,6 +7,7 @@ from lorapick.core.admission.unloading import LONGEST, PAUSE
 from lorapick.model import events
 from lorapick.model.effects import Load, Note, Unload
 from lorapick.model.pods import Engine, LoadedAdapter, SilentWhy
+from lorapick.model.settings import PlacementSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
 TIGHT = {"memory_pressure": 0.92}
@@ -20,7 +21,8 @@ def sglang(name):
 
 def short_of(*names, pods="xy"):
     """Pod `x` has had `a`, `b` and `c`, and was told to unload these."""
-    book = Playbook(pods=[sglang(name) for name in pods], adapters=["a", "b", "c"])
+    quiet = Settings(placement=PlacementSettings(enabled=False))
+    book = Playbook(pods=[sglang(name) for name in pods], adapters=["a", "b", "c"], settings=quiet)
     for name in "abc":
         book.wait(0.1)
         book.use(name, "x")

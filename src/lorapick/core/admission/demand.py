@@ -62,6 +62,10 @@ class Demand:
         found = self._arrivals.get(name)
         return found.rate(now) if found is not None else 0.0
 
+    def rates(self, *, now: Seconds) -> list[tuple[AdapterName, float]]:
+        """Requests per second by adapter."""
+        return [(name, fading.rate(now)) for name, fading in self._arrivals.items()]
+
     def residence(self, slots: int, *, now: Seconds) -> Seconds:
         """How long an adapter keeps its slot on average, with so many slots; at most `LONGEST`."""
         rate = self._loads.rate(now)

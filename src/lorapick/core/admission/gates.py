@@ -12,10 +12,12 @@ from math import ceil, inf
 from lorapick.core.admission.pressure import Pressure
 from lorapick.core.admission.turns import Turns
 from lorapick.core.columns import CODE, PodColumns
+from lorapick.core.placement.keeping import Keeps
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
 from lorapick.model.reasons import Reason
 from lorapick.model.settings import Settings
+from lorapick.model.units import Seconds
 
 _BUDGET = CODE[Reason.LOAD_BUDGET]
 _PRESSURE = (0, CODE[Reason.PRESSURE_SOFT], CODE[Reason.PRESSURE_HARD], CODE[Reason.PRESSURE_CRITICAL])
@@ -26,12 +28,28 @@ assert len(_PRESSURE) == len(Pressure)
 class Gates:
     """Writer of both columns."""
 
-    __slots__ = ("_at_once", "_closed", "_columns", "_loads", "_residency", "_share", "_slots", "_turns", "on")
+    __slots__ = (
+        "_at_once",
+        "_closed",
+        "_columns",
+        "_loads",
+        "_residency",
+        "_share",
+        "_slots",
+        "_turns",
+        "keeps",
+        "on",
+        "warming",
+    )
 
     def __init__(
         self, columns: PodColumns, residency: Residency, *, loads: dict[int, PodLoad], turns: Turns, settings: Settings
     ) -> None:
         self._columns, self._residency, self._loads, self._turns = columns, residency, loads, turns
+        self.keeps: dict[int, Keeps] = {}
+        """What pods keep, by row; shared with placement."""
+        self.warming: dict[int, Seconds] = {}
+        """Pods that take no traffic yet; shared with placement. Their loads harm nobody, and are counted as nothing."""
         self.on = False
         """Whether anything but pressure counts."""
         self._closed = False
@@ -65,12 +83,18 @@ class Gates:
             self._write(row)
 
     def _too_many_load(self) -> bool:
-        rows = self._residency.rows_loading
+        rows = self._rows_loading()
         return self.on and rows > 0 and rows >= self.most_loading
+
+    def _rows_loading(self) -> int:
+        rows = self._residency.rows_loading
+        if rows and self.warming:
+            rows -= sum(self._residency.home(row).loading > 0 for row in self.warming)
+        return rows
 
     def open(self, row: int) -> None:
         """Show the slot that is being cleared on a pod to the one whose turn it is; `refresh` hides it again."""
-        self._columns.leave(row, self._left(row))
+        self._columns.leave(row, self._left(row), kept=self._kept(row))
 
     def _left(self, row: int) -> float:
         home = self._residency.home(row)
@@ -79,14 +103,25 @@ class Gates:
     def _write(self, row: int) -> None:
         code, left = self._of(row)
         self._columns.press(row, code)
-        self._columns.leave(row, left)
+        self._columns.leave(row, left, kept=self._kept(row))
+
+    def _kept(self, row: int) -> float:
+        """Slots of pinned adapters that are not in use, so that nobody else takes them."""
+        keeps = self.keeps.get(row)
+        if keeps is None:
+            return 0.0
+        if keeps.reserved:
+            return inf
+        in_use = self._residency.home(row).in_use
+        return float(sum(name not in in_use for name in keeps.pinned)) if self.on else 0.0
 
     def check(self) -> None:
         """Both columns are what they would be if they were written now."""
-        closed = self.on and self._residency.rows_loading >= self.most_loading
-        assert self._closed is closed, f"{self._residency.rows_loading} pods load, of {self.most_loading} that may"
+        closed = self.on and self._rows_loading() >= self.most_loading
+        assert self._closed is closed, f"{self._rows_loading()} pods load, of {self.most_loading} that may"
         for row in self._loads:
             found = self._columns.pressure[row], self._columns.slots_left[row]
+            assert self._columns.kept[row] == self._kept(row), f"row {row}: kept slots are {self._columns.kept[row]}"
             assert found == self._of(row), f"row {row}: pressure and slots left are {found}, not {self._of(row)}"
 
     def _of(self, row: int) -> tuple[int, float]:
@@ -99,6 +134,9 @@ class Gates:
         harms = load.in_flight > 0 and not home.loading
         if not code and (home.loading >= self._at_once or (self._closed and harms)):
             code = _BUDGET
+        keeps = self.keeps.get(row)
+        if not code and keeps is not None and keeps.endangered(home) is not None:
+            code = _BUDGET  # until a touch has made another adapter the next to go
         if not self._slots:
             return code, inf
         return code, 0.0 if self._turns.taken(row) else home.shadow.gpu_slots - len(home.in_use)

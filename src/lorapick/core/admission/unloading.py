@@ -124,6 +124,11 @@ class Unloading:
             return False
         return pod.asked is None or now >= pod.until
 
+    def busy(self, row: int, *, now: Seconds) -> bool:
+        """Whether a command to the pod is under way."""
+        pod = self._pods.get(row)
+        return pod is not None and pod.asked is not None and now < pod.until
+
     def least(self, row: int, names: Sequence[AdapterName], *, now: Seconds) -> tuple[AdapterName, float]:
         """Whom the pod would miss least, and what it is worth by the retention policy; `names` has at least one."""
         retention = self._pods[row].retention

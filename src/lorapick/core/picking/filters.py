@@ -5,10 +5,12 @@ The order of the filters is part of the contract: the first that vetoes names th
 Not here: preferences among the pods that remain (see the policies).
 """
 
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
-from lorapick.core.columns import CODE, TIER_BITS, PodColumns
+from lorapick.core.columns import CODE, PINNED, TIER_BITS, PodColumns
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
@@ -21,6 +23,7 @@ RANK_TOO_LARGE = CODE[Reason.RANK_TOO_LARGE]
 UNREGISTERED = CODE[Reason.ADAPTER_UNREGISTERED]
 QUEUE_FULL = CODE[Reason.QUEUE_FULL]
 SLOTS_FULL = CODE[Reason.SLOTS_FULL]
+RESERVED = CODE[Reason.RESERVED]
 LOADING, IDLE = int(Tier.LOADING), int(Tier.GPU_IDLE)
 _TIERS = bytes(code & TIER_BITS for code in range(256))
 """Tier by residency code."""
@@ -39,6 +42,9 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
     if query.mask is not None and query.mask[row]:
         return query.mask[row]
     codes = query.codes
+    pinned = codes is not None and codes[row] & PINNED
+    if view.kept[row] == inf and not pinned:
+        return RESERVED
     if codes is not None:
         if query.rank > view.max_rank[row]:
             return RANK_TOO_LARGE
@@ -47,7 +53,7 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
             return UNREGISTERED
         if tier < LOADING and view.pressure[row]:
             return view.pressure[row]
-        if (tier < LOADING or tier == IDLE) and view.slots_left[row] <= 0.0:
+        if (tier < LOADING or tier == IDLE) and view.slots_left[row] <= (0.0 if pinned else view.kept[row]):
             return SLOTS_FULL
     if view.queue[row] >= view.max_queue[row]:
         return QUEUE_FULL
@@ -63,8 +69,9 @@ def passing(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
         and (query.base is None or (query.base == 0 and len(view.base_models) == 1))
     ):
         codes = query.codes
-        if codes is None or (
-            view.none_refuses(query.rank) and codes.tobytes().translate(_TIERS).find(0, 0, view.rows) < 0
+        if (codes is None and view.none_reserved) or (
+            codes is not None
+            and (view.none_refuses(query.rank) and codes.tobytes().translate(_TIERS).find(0, 0, view.rows) < 0)
         ):
             return view.every
     return _tested(query, view, now=now)
@@ -79,16 +86,16 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
     if codes is None:
         rows = [
             row
-            for row, gate, prefill, queue, limit, fresh in zip(*common, strict=False)
-            if not gate and not prefill and queue < limit and fresh >= oldest
+            for row, gate, prefill, queue, limit, fresh, kept in zip(*common, view.kept, strict=False)
+            if not gate and not prefill and queue < limit and fresh >= oldest and kept < inf
         ]
     else:
         # A rank that is not known is 0 and fits everywhere.
-        rank, bits, loading, idle = query.rank, TIER_BITS, LOADING, IDLE
+        rank, bits, loading, idle, pin = query.rank, TIER_BITS, LOADING, IDLE, PINNED
         rows = [
             row
-            for row, gate, prefill, queue, limit, fresh, code, pressure, most, left in zip(
-                *common, codes, view.pressure, view.max_rank, view.slots_left, strict=False
+            for row, gate, prefill, queue, limit, fresh, code, pressure, most, left, kept in zip(
+                *common, codes, view.pressure, view.max_rank, view.slots_left, view.kept, strict=False
             )
             if not gate
             and not prefill
@@ -96,7 +103,8 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
             and fresh >= oldest
             and (tier := code & bits)
             and (tier >= loading or not pressure)
-            and (left > 0.0 or tier == loading or tier > idle)
+            and (kept < inf or code & pin)
+            and (left > (0.0 if code & pin else kept) or tier == loading or tier > idle)
             and rank <= most
         ]
     if query.base is not None:
@@ -116,10 +124,14 @@ def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.b
         may &= view.base == query.base
     if query.mask is not None:
         may &= np.frombuffer(query.mask, dtype=np.uint8) == 0
-    if query.codes is not None:
-        tiers = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows] & TIER_BITS
+    if query.codes is None:
+        may &= view.kept < inf
+    else:
+        codes = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows]
+        tiers, pinned = codes & TIER_BITS, (codes & PINNED) > 0
         may &= (tiers != 0) & ((tiers >= LOADING) | (view.pressure == 0))
-        may &= (view.slots_left > 0.0) | (tiers == LOADING) | (tiers > IDLE)
+        may &= (view.slots_left > np.where(pinned, 0.0, view.kept)) | (tiers == LOADING) | (tiers > IDLE)
+        may &= pinned | (view.kept < inf)
         if query.rank:
             may &= view.max_rank >= query.rank
     return may

@@ -36,6 +36,7 @@ class FleetView(Protocol):
     max_rank: "array[float]"
     free_slots: "array[float]"
     slots_left: "array[float]"
+    kept: "array[float]"
     scraped: list[Scraped]
     gate: "array[int]"
     pressure: "array[int]"

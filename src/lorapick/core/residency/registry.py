@@ -14,7 +14,7 @@ from lorapick.model.units import AdapterName
 class Registry:
     """Names by pod row, with a count of pods per name so that looking one up costs the same in any fleet."""
 
-    __slots__ = ("_accepting", "_by_row", "_declared", "_latest", "_unasked")
+    __slots__ = ("_accepting", "_by_row", "_declared", "_latest", "_unasked", "declarations")
 
     def __init__(self) -> None:
         self._declared: dict[AdapterName, None] = {}
@@ -26,10 +26,13 @@ class Registry:
         """Pods that said they accept a name."""
         self._unasked = 0
         """Pods that have not been asked."""
+        self.declarations = 0
+        """Counts changes of what the operator declares."""
 
     def declare(self, name: AdapterName) -> None:
         """The operator names an adapter."""
         self._declared[name] = None
+        self.declarations += 1
 
     @property
     def any_declared(self) -> bool:
@@ -43,6 +46,7 @@ class Registry:
     def retire(self, name: AdapterName) -> None:
         """The operator withdraws it."""
         self._declared.pop(name, None)
+        self.declarations += 1
 
     def appear(self, row: int) -> None:
         """A pod that has not been asked."""
@@ -86,6 +90,14 @@ class Registry:
         """Whether the pod would serve this name."""
         names = self._by_row[row]
         return name in (self._declared if names is None else names)
+
+    def listed(self, row: int) -> dict[AdapterName, None] | None:
+        """Names that the pod accepts, not to be changed; None: it has not been asked."""
+        return self._by_row[row]
+
+    def accepting(self, name: AdapterName) -> int:
+        """Pods that said they accept a name."""
+        return self._accepting[name]
 
     def known(self, name: AdapterName) -> bool:
         """Whether the operator or some pod named this adapter."""

@@ -7,7 +7,7 @@ from lorapick.model import events
 from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
-from lorapick.model.settings import Affinity, PickingSettings, Settings, Weights
+from lorapick.model.settings import Affinity, PickingSettings, PlacementSettings, Settings, Weights
 from lorapick.model.tiers import Tier
 from lorapick.testing.playbook import Playbook, plain_pod
 
@@ -83,7 +83,11 @@ def absent(book):
 )
 @pytest.mark.parametrize("pinned", [False, True])
 def test_affinity_of_each_tier(prepare, tier, affinity, pinned):
-    book = Playbook(pods=[plain_pod("pod", max_loras=1)], adapters=["legal", "a"])
+    book = Playbook(
+        pods=[plain_pod("pod", max_loras=1)],
+        adapters=["legal", "a"],
+        settings=Settings(placement=PlacementSettings(enabled=False)),
+    )
     if pinned:
         book.apply(events.PinSet, adapter="legal", pin=PinSpec(pods=("pod",)))
     prepare(book)

@@ -1,0 +1,205 @@
+"""What operators want: pins, orders, declarations, aliases, settings.
+
+In: intent as events. Out: notes, and decisions that were waiting for it. Placement acts on it at its next tick, which
+comes at once. Not here: what pods answer (see `core.operator`), what is done about intent (see `core.placement`).
+"""
+
+import msgspec
+
+from lorapick.core.picking.policies import make_policy
+from lorapick.core.placement import pinning
+from lorapick.core.placement.controller import wake
+from lorapick.core.placement.state import Order
+from lorapick.core.placement.wants import Want
+from lorapick.core.requests import admit
+from lorapick.core.state import FleetState
+from lorapick.model.adapters import Adapter
+from lorapick.model.effects import Effect, Note
+from lorapick.model.events import (
+    AdapterChanged,
+    AdapterChecked,
+    AdapterDeclared,
+    AdapterRetired,
+    AliasCleared,
+    AliasSet,
+    ConfigChanged,
+    LoadAsked,
+    MoveAsked,
+    PinCleared,
+    PinSet,
+    UnloadAsked,
+)
+from lorapick.model.placement import Why
+from lorapick.model.units import AdapterName, Seconds
+
+PIN_REFUSED = "pin_refused"
+"""Kind of the note that a pin does not fit."""
+
+
+def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
+    """The operator wants an adapter resident; refused, with the arithmetic, when it does not fit."""
+    problem = pinning.why_not(state, event.adapter, event.pin)
+    if problem is not None:
+        facts: dict[str, str | float] = {"adapter": event.adapter, "why": problem}
+        return [Note(cause=event.id, kind=PIN_REFUSED, facts=facts)]
+    state.pins[event.adapter] = event.pin
+    wake(state, now=now)
+    return []
+
+
+def on_pin_cleared(state: FleetState, event: PinCleared, *, now: Seconds) -> list[Effect]:
+    """The operator no longer insists."""
+    state.pins.pop(event.adapter, None)
+    wake(state, now=now)
+    return []
+
+
+def on_load_asked(state: FleetState, event: LoadAsked, *, now: Seconds) -> list[Effect]:
+    """The operator wants an adapter loaded: the newest order for an adapter replaces those before."""
+    want = Want(
+        adapter=event.adapter,
+        why=Why.OPERATOR,
+        name=f"load {event.id}",
+        replicas=event.replicas,
+        pods=event.pods,
+        selector=event.selector,
+        until=now + event.lasts if event.lasts is not None else None,
+    )
+    _order(state, Order(want, once=event.lasts is None, asked=now), now=now)
+    return []
+
+
+def _order(state: FleetState, order: Order, *, now: Seconds) -> None:
+    placement, name = state.placement, order.want.adapter
+    placement.orders = [each for each in placement.orders if each.want.adapter != name]
+    placement.orders.append(order)
+    for pair in [pair for pair in placement.unwanted if pair[1] == name]:
+        del placement.unwanted[pair]
+    wake(state, now=now)
+
+
+def on_unload_asked(state: FleetState, event: UnloadAsked, *, now: Seconds) -> list[Effect]:
+    """The operator wants an adapter away; that happens when no request for it is in flight there."""
+    placement, name = state.placement, event.adapter
+    placement.orders = [each for each in placement.orders if each.want.adapter != name]
+    for row, pod in state.columns.live():
+        if (not event.pods or pod.name in event.pods) and state.residency.home(row).caches.unloads:
+            placement.unloads[row, name] = Why.OPERATOR
+            placement.unwanted[row, name] = None
+    wake(state, now=now)
+    return []
+
+
+def on_move_asked(state: FleetState, event: MoveAsked, *, now: Seconds) -> list[Effect]:
+    """Loaded on one pod first, then unloaded on the other."""
+    want = Want(adapter=event.adapter, why=Why.OPERATOR, name=f"move {event.id}", pods=(event.target,))
+    _order(state, Order(want, once=True, asked=now, leaves=event.source), now=now)
+    return []
+
+
+def on_alias_set(state: FleetState, event: AliasSet, *, now: Seconds) -> list[Effect]:
+    """The next request by that name goes to what it leads to now."""
+    del now
+    state.aliases[event.alias.name] = event.alias
+    return []
+
+
+def on_alias_cleared(state: FleetState, event: AliasCleared, *, now: Seconds) -> list[Effect]:
+    """The name is unknown from now on."""
+    del now
+    state.aliases.pop(event.name, None)
+    return []
+
+
+def on_adapter_checked(state: FleetState, event: AdapterChecked, *, now: Seconds) -> list[Effect]:
+    """What an adapter's files say. With a problem nobody loads it by command; requests go where it is."""
+    placement, name = state.placement, event.adapter
+    before = placement.problems.pop(name, None)
+    placement.facts[name] = event.facts
+    wake(state, now=now)
+    if event.problem is None:
+        return _learn(state, name, event)
+    placement.problems[name] = event.problem
+    if before == event.problem:
+        return []
+    return [Note(cause=event.id, kind="adapter_refused", facts={"adapter": name, "why": event.problem})]
+
+
+def _learn(state: FleetState, name: AdapterName, event: AdapterChecked) -> list[Effect]:
+    """Take over what the operator did not say."""
+    adapter, facts = state.adapters.get(name), event.facts
+    if adapter is not None:
+        state.adapters[name] = msgspec.structs.replace(
+            adapter,
+            rank=adapter.rank if adapter.rank is not None else facts.rank,
+            size=adapter.size if adapter.size is not None else facts.size,
+            targets=adapter.targets or facts.targets,
+        )
+    return []
+
+
+def on_adapter_declared(state: FleetState, event: AdapterDeclared | AdapterChanged, *, now: Seconds) -> list[Effect]:
+    """The operator names an adapter or says more of it."""
+    _declare(state, event.adapter)
+    wake(state, now=now)
+    return []
+
+
+def _declare(state: FleetState, adapter: Adapter) -> None:
+    before = state.adapters.get(adapter.name)
+    state.adapters[adapter.name] = adapter
+    state.placement.retiring.pop(adapter.name, None)
+    state.residency.declare(adapter.name)
+    # A pin that the declaration itself gave goes with it; one set by PinSet stays.
+    if adapter.pin is not None:
+        state.pins[adapter.name] = adapter.pin
+    elif before is not None and before.pin is not None:
+        state.pins.pop(adapter.name, None)
+
+
+def on_adapter_retired(state: FleetState, event: AdapterRetired, *, now: Seconds) -> list[Effect]:
+    """The operator withdraws an adapter: no new requests; pods forget it once those in flight have ended."""
+    _retire(state, event.adapter)
+    wake(state, now=now)
+    return []
+
+
+def _retire(state: FleetState, name: AdapterName) -> None:
+    adapter = state.adapters.pop(name, None)
+    state.unloads.forget(name)
+    state.residency.retire(name)
+    state.pins.pop(name, None)
+    placement = state.placement
+    placement.orders = [each for each in placement.orders if each.want.adapter != name]
+    if adapter is not None and adapter.source is not None and state.settings.placement.enabled:
+        placement.retiring[name] = None  # pods were told of it by us; others may have it from somebody else
+
+
+def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:
+    """New settings are in force for the next decision.
+
+    Raises:
+        ValueError: they name a policy that does not exist; the old settings stay in force.
+    """
+    settings = event.settings
+    policy = make_policy(settings.picking)
+    state.unloads.configure(settings.retention)
+    state.take_policy(policy)
+    before = {adapter.name: None for adapter in state.settings.adapters}
+    state.settings = settings
+    state.queues.fairness, state.queues.patience = settings.admission.fairness, settings.admission.patience
+    state.gates.configure(settings, on=state.policy.coalesces)
+    state.probation.share = settings.admission.probation_slots_share
+    state.residency.load_times, state.residency.retention = settings.load_times, settings.retention
+    state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
+    state.aliases = {alias.name: alias for alias in settings.aliases}
+    for adapter in settings.adapters:
+        before.pop(adapter.name, None)
+        _declare(state, adapter)
+    for name in before:
+        _retire(state, name)
+    wake(state, now=now)
+    for row in state.loads:
+        state.residency.home(row).excuse()
+        state.refresh(row)
+    return admit(state, now=now, cause=event.id)

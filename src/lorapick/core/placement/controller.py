@@ -1,0 +1,126 @@
+"""The controller: about once a second, what is wanted against what is believed [R3.4-R3.9].
+
+In: the fleet's state. Out: loads, registrations, touches and unloads. Level-based: what is wanted is worked out anew on
+each tick from what there is; events only make the tick come sooner. Sources of wants, most insistent first: pins,
+orders of operators, what leaving pods have to hand over, the calendar, triggers and groups, pods that warm up, the
+placement by load, forecasts. Each yields targets; the guard accepts or refuses each.
+Not here: sources (see `core.placement.sources`), the guard's rules, how commands are given.
+"""
+
+from math import inf
+
+from lorapick.core.placement import giving, guard, opening, pinning, registering, sources
+from lorapick.core.placement.state import Refusal
+from lorapick.core.placement.targets import ORDER, Target
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect, Note
+from lorapick.model.placement import Why
+from lorapick.model.tiers import Tier
+from lorapick.model.units import Seconds
+
+
+def due(state: FleetState, *, now: Seconds) -> bool:
+    """Whether it is time for a tick."""
+    return now >= state.placement.next_tick
+
+
+def wake(state: FleetState, *, now: Seconds) -> None:
+    """Something that placement cares for may have changed: look at the next event."""
+    state.placement.hurry(now)
+
+
+def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Compare, and begin what may begin."""
+    placement = state.placement
+    if not state.settings.placement.enabled:
+        placement.next_tick = inf
+        return pinning.place(state, now=now, cause=cause)  # for the score
+    effects = giving.give_up(state, now=now, cause=cause)
+    effects += pinning.place(state, now=now, cause=cause)
+    targets = sources.collect(state, now=now, cause=cause, effects=effects)
+    placement.wanted = {}
+    for target in targets:
+        placement.wanted.setdefault(target.row, {}).setdefault(target.adapter, target.why)
+    for target in targets:
+        effects += _pursue(state, target, now=now, cause=cause)
+    effects += _keep(state, now=now, cause=cause)
+    effects += registering.register(state, now=now, cause=cause)
+    effects += registering.withdraw(state, now=now, cause=cause)
+    effects += opening.settle(state, now=now, cause=cause)
+    placement.next_tick = now + state.settings.placement.tick if _busy(state) else inf
+    return effects
+
+
+def _busy(state: FleetState) -> bool:
+    """Whether time alone may bring something about."""
+    placement = state.placement
+    return bool(
+        state.pins
+        or placement.orders
+        or placement.unloads
+        or placement.warming
+        or placement.leaving
+        or placement.retiring
+        or placement.commands.under_way
+        or placement.commands.touches
+        or sources.watches_time(state)
+        or registering.any_to_register(state)
+    )
+
+
+def _pursue(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
+    placement = state.placement
+    home = state.residency.home(target.row)
+    cell = home.cells.get(target.adapter)
+    if cell is not None and cell.tier >= Tier.LOADING:
+        return []
+    reason = guard.refuse(state, target, now=now)
+    if reason is None:
+        return giving.load(state, target, now=now, cause=cause)
+    effects: list[Effect] = []
+    if placement.refused(target.row, target.adapter, refusal=Refusal(reason, target.why, now)):
+        facts: dict[str, str | float] = {
+            "pod": home.name,
+            "adapter": target.adapter,
+            "why": target.why.value,
+            "reason": reason,
+        }
+        effects.append(Note(cause=cause, kind="load_refused", facts=facts))
+    if reason in (guard.EVICTS_KEPT, guard.EVICTS_LAST_COPY):
+        effects += _turn(state, target, now=now, cause=cause)
+    return effects
+
+
+def _turn(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
+    """Have the next victim used, so that another one is: if some other there may go."""
+    home = state.residency.home(target.row)
+    victim = home.shadow.next_out(home.busy)
+    if victim is None or not _other_victim(state, target, now=now):
+        return []
+    why = state.placement.wanted.get(target.row, {}).get(victim, target.why)
+    return giving.touch(state, Target(target.row, victim, why), now=now, cause=cause)
+
+
+def _other_victim(state: FleetState, target: Target, *, now: Seconds) -> bool:
+    home = state.residency.home(target.row)
+    return any(
+        not home.busy(name)
+        and not guard.protected(state, target, name)
+        and not guard.wanted_last_copy(state, target.row, name, now=now)
+        for name in home.shadow.gpu
+    )
+
+
+def _keep(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Touch pins that would be the next to go, where others may come."""
+    effects: list[Effect] = []
+    for row, keeps in state.placement.keeps.items():
+        home = state.residency.home(row)
+        if len(keeps.pinned) < home.shadow.gpu_slots and not state.loads[row].circuit_open:
+            name = keeps.endangered(home)
+            if name is not None:
+                effects += giving.touch(state, Target(row, name, Why.PIN), now=now, cause=cause)
+    return effects
+
+
+assert [*ORDER] == [*Why]

@@ -1,0 +1,162 @@
+"""The guard: every load that nobody's request causes is accepted or refused here, with a word that says why.
+
+In: a target, and the fleet's state. Out: None, or why not. Whatever policies suggest, even at random:
+- a pin, an adapter in use, and what is wanted there more are never thrown out;
+- nor is the last copy of an adapter that is asked for, unless an operator's pin or order leaves no other victim;
+- a pod has one load, unload or registration under way, and no more loads in a minute than its budget;
+- no more pods load at once than their share; a pod that serves nobody harms nobody;
+- no load under memory pressure, nor on a pod that is away, nor of an adapter that it cannot serve;
+- what nobody insists on keeps to the churn budget, and does not come back to where it was just now.
+Not here: what is wanted (see `core.placement.controller`).
+"""
+
+from lorapick.core.admission.pressure import Pressure
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.placement.targets import INSISTED, ORDER, Target
+from lorapick.core.residency.cells import PodResidency
+from lorapick.core.state import FleetState
+from lorapick.model.placement import Why
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, Seconds
+
+DEMAND_PER_MINUTE = 1.0
+"""Requests a minute from which on an adapter's last copy counts as asked for."""
+SETTLING: Seconds = 60.0
+"""What was brought to a pod by command and has gone since is not brought there again so soon, unless insisted on."""
+THERE = "there"
+EVICTS_KEPT = "evicts_kept"
+EVICTS_LAST_COPY = "evicts_last_copy"
+ALL_BUSY = "all_busy"
+
+
+def refuse(state: FleetState, target: Target, *, now: Seconds) -> str | None:
+    """Why the guard refuses a load; None: it may begin."""
+    return (
+        _unfit(state, target, now=now)
+        or _unready(state, target, now=now)
+        or _too_many(state, target, now=now)
+        or _throws_out(state, target, now=now)
+    )
+
+
+def cannot_serve(state: FleetState, row: int, name: AdapterName) -> str | None:
+    """Why a pod can never serve an adapter, whatever happens; None: it can."""
+    columns, pod = state.columns, state.columns.pods[row]
+    assert pod is not None
+    problem = state.placement.problems.get(name)
+    if problem is not None:
+        return problem
+    adapter = state.adapters.get(name)
+    base = adapter.base_model if adapter is not None and adapter.base_model is not None else state.settings.base_model
+    if base != pod.base_model:
+        return f"serves {pod.base_model}, the adapter is for {base}"
+    if adapter is not None and adapter.rank is not None and adapter.rank > columns.max_rank[row]:
+        return f"takes ranks up to {columns.max_rank[row]:g}, the adapter has {adapter.rank}"
+    return None
+
+
+def _unfit(state: FleetState, target: Target, *, now: Seconds) -> str | None:
+    row, name = target.row, target.adapter
+    if cannot_serve(state, row, name) is not None:
+        return "unfit"
+    registry = state.residency.registry
+    adapter = state.adapters.get(name)
+    if not registry.accepts(row, name) and (adapter is None or adapter.source is None):
+        return "unregistered"
+    if name in state.placement.retiring:
+        return "retiring"
+    if state.placement.commands.resting(row, name, now=now):
+        return "keeps_failing"
+    insisted = target.why in INSISTED
+    if not insisted and (state.quarantine.closed(name, now=now) or row in state.quarantine.rows(name, now=now)):
+        return "keeps_failing"
+    return None
+
+
+def _unready(state: FleetState, target: Target, *, now: Seconds) -> str | None:
+    row = target.row
+    load, columns = state.loads[row], state.columns
+    if load.draining:
+        return "draining"
+    if load.circuit_open or columns.fresh_until[row] < now:
+        return "away"
+    if load.pressure_tier > Pressure.NONE:
+        return "pressure"
+    if not state.residency.home(row).caches.unloads:
+        return "no_load_api"
+    return None
+
+
+def _too_many(state: FleetState, target: Target, *, now: Seconds) -> str | None:
+    row, placement = target.row, state.placement
+    home = state.residency.home(row)
+    if home.cell(target.adapter).tier >= Tier.LOADING:
+        return THERE
+    if placement.commands.busy(row) or home.loading or state.unloads.busy(row, now=now):
+        return "pod_busy"
+    if row not in placement.warming and state.loads[row].in_flight and rows_loading(state) >= state.gates.most_loading:
+        return "too_many_pods_load"
+    budgets = state.settings.budgets
+    if placement.commands.loads_in_last_minute(row, now=now) >= budgets.loads_per_pod_per_minute:
+        return "pod_budget"
+    if target.why in INSISTED:
+        return None
+    if placement.commands.moves_in_last_minute(now) >= state.settings.placement.moves_per_minute:
+        return "churn_budget"
+    brought = placement.commands.brought(row, target.adapter)
+    return "flapping" if brought is not None and now - brought < SETTLING else None
+
+
+def rows_loading(state: FleetState) -> int:
+    """Pods that load, by request or by command, or are told to; those that take no traffic yet are not counted."""
+    told, warming = state.placement.commands.under_way, state.placement.warming
+    rows = dict.fromkeys([*told, *(row for row in state.loads if state.residency.home(row).loading)])
+    return sum(row not in warming for row in rows)
+
+
+def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | None:
+    home = state.residency.home(target.row)
+    if home.caches.loads_to_host and home.cell(target.adapter).tier < Tier.CPU:
+        return None  # it comes to host memory, and takes no slot yet
+    if home.shadow.free > 0:
+        return None
+    victim = home.shadow.next_out(home.busy)
+    if victim is None:
+        return ALL_BUSY
+    if protected(state, target, victim):
+        return EVICTS_KEPT
+    if wanted_last_copy(state, target.row, victim, now=now) and not _last_resort(state, target, home):
+        return EVICTS_LAST_COPY
+    return None
+
+
+def protected(state: FleetState, target: Target, victim: AdapterName) -> bool:
+    """Whether an adapter is pinned on the target's pod, or wanted there at least as much."""
+    placement = state.placement
+    keeps = placement.keeps.get(target.row)
+    if keeps is not None and victim in keeps.pinned:
+        return True
+    why = placement.wanted.get(target.row, {}).get(victim)
+    return why is not None and ORDER[why] <= ORDER[target.why]
+
+
+def wanted_last_copy(state: FleetState, row: int, name: AdapterName, *, now: Seconds) -> bool:
+    """Whether a pod has the only copy of an adapter that is asked for."""
+    if state.prices.demand.rate(name, now=now) * 60.0 < DEMAND_PER_MINUTE:
+        return False
+    codes = state.columns.adapter_row(name)
+    return not any(
+        other != row and codes[other] & TIER_BITS >= Tier.LOADING and not state.loads[other].draining
+        for other, _ in state.columns.live()
+    )
+
+
+def _last_resort(state: FleetState, target: Target, home: PodResidency) -> bool:
+    """Whether an operator's word leaves no other victim: all that is idle there is wanted or a last copy."""
+    if target.why not in (Why.PIN, Why.OPERATOR):
+        return False
+    now = state.now
+    return all(
+        home.busy(name) or protected(state, target, name) or wanted_last_copy(state, target.row, name, now=now)
+        for name in home.shadow.gpu
+    )

@@ -1,0 +1,90 @@
+"""Pods that come and pods that leave: when they begin and end to take traffic.
+
+In: pods that appeared, restarted or drain. Out: their gates. A pod that comes while others serve takes no traffic until
+its pins and what else it should have are there, for `placement.warm_up` at most. A pod that leaves goes on serving what
+nobody else has until somebody has it, for `placement.handover` at most. Neither when no other pod would serve.
+Not here: what they should have (see `core.placement.sources`).
+"""
+
+from lorapick.core.placement import guard
+from lorapick.core.requests import gate, release
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect, Note
+from lorapick.model.units import AdapterName, Seconds
+
+ATTEMPTS = 3
+"""Failed loads of one adapter after which a pod does not wait for it any longer."""
+
+
+def warm(state: FleetState, row: int, *, now: Seconds) -> None:
+    """A process is new there: keep it from traffic for a while, if others serve and there is something to bring."""
+    seconds = state.settings.placement.warm_up
+    if seconds > 0 and _ours(state) and state.tally.dispatched and others_serve(state, row):
+        state.placement.warming[row] = now
+        state.placement.hurry(now)
+
+
+def leave(state: FleetState, row: int, *, now: Seconds) -> None:
+    """A pod drains: let it go on with what nobody else has, if anybody could take it over."""
+    seconds = state.settings.placement.handover
+    if seconds > 0 and _ours(state) and others_serve(state, row) and to_hand_over(state, row, now=now):
+        state.placement.leaving[row] = now + seconds
+        state.placement.hurry(now)
+
+
+def _ours(state: FleetState) -> bool:
+    """Whether who is let in where is ours to say; other systems' policies are played as they are."""
+    return state.settings.placement.enabled and state.policy.coalesces
+
+
+def others_serve(state: FleetState, row: int) -> bool:
+    """Whether another pod of the same base model takes requests."""
+    columns = state.columns
+    return any(
+        other != row
+        and not columns.gate[other]
+        and columns.base[other] == columns.base[row]
+        and not columns.prefill_only[other]
+        and columns.fresh_until[other] >= state.now
+        for other, _ in columns.live()
+    )
+
+
+def to_hand_over(state: FleetState, row: int, *, now: Seconds) -> list[AdapterName]:
+    """Adapters in a pod's slots that are asked for, and that no other pod has."""
+    home = state.residency.home(row)
+    return [name for name in home.shadow.gpu if guard.wanted_last_copy(state, row, name, now=now)]
+
+
+def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Open pods that are ready or have waited long enough; close those that have handed everything over."""
+    placement, effects = state.placement, list[Effect]()
+    for row, since in [*placement.warming.items()]:
+        missing = [name for name in placement.wanted.get(row, {}) if not _there(state, row, name)]
+        over = now - since >= state.settings.placement.warm_up
+        if over or not missing or not others_serve(state, row):
+            del placement.warming[row]
+            gate(state, row)
+            state.refresh(row)
+            if now > since:
+                effects.append(_note(state, row, kind="pod_warm", names=missing, cause=cause))
+            effects += release(state, row, now=now, cause=cause)
+    for row, until in [*placement.leaving.items()]:
+        missing = to_hand_over(state, row, now=now)
+        if now >= until or not missing:
+            del placement.leaving[row]
+            gate(state, row)
+            effects.append(_note(state, row, kind="pod_handed_over", names=missing, cause=cause))
+            effects += release(state, row, now=now, cause=cause)
+    return effects
+
+
+def _there(state: FleetState, row: int, name: AdapterName) -> bool:
+    """Whether an adapter is in a slot, or will not come."""
+    cell = state.residency.home(row).cells.get(name)
+    return (cell is not None and cell.tier.on_gpu) or state.placement.commands.failures(row, name) >= ATTEMPTS
+
+
+def _note(state: FleetState, row: int, *, kind: str, names: list[AdapterName], cause: int) -> Note:
+    facts: dict[str, str | float] = {"pod": state.columns.targets[row].pod, "without": ", ".join(names)}
+    return Note(cause=cause, kind=kind, facts=facts)

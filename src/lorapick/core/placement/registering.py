@@ -1,0 +1,92 @@
+"""Names that pods should know, and names that they should forget.
+
+In: declared adapters with a source, what pods accept, unloads that are wanted. Out: Register and Unload commands, one
+at a time per pod. An engine answers 404 to a name that it was not told, so every pod that may serve an adapter is told
+of it, those first that fewest pods know. On vLLM the same call brings the adapter into a slot, so the guard has its
+say. Nothing is unloaded while a request for it is in flight there.
+Not here: which adapters fit a pod (see `core.placement.guard`).
+"""
+
+from lorapick.core.placement import giving, guard
+from lorapick.core.placement.targets import Target
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect
+from lorapick.model.placement import Why
+from lorapick.model.units import AdapterName, Seconds
+
+
+def any_to_register(state: FleetState) -> bool:
+    """Whether some pod does not know a name that it should."""
+    return any(unknown(state, row) for row in state.loads)
+
+
+def unknown(state: FleetState, row: int) -> list[AdapterName]:
+    """Names that a pod should know and does not; none while it has not been asked."""
+    placement, registry = state.placement, state.residency.registry
+    listed = registry.listed(row)
+    if listed is None:
+        return []
+    key = (id(listed), registry.declarations)
+    cached = placement.unknown.get(row)
+    if cached is None or cached[0] != key:
+        names = [
+            name
+            for name, adapter in state.adapters.items()
+            if adapter.source is not None and adapter.declared and name not in listed
+        ]
+        cached = placement.unknown[row] = (key, names, listed)
+    return cached[1]
+
+
+def register(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Tell each pod that may be told of one name."""
+    effects: list[Effect] = []
+    placement = state.placement
+    for row in state.loads:
+        if placement.commands.busy(row):
+            continue
+        names = [
+            name
+            for name in unknown(state, row)
+            if (row, name) not in placement.unwanted and guard.cannot_serve(state, row, name) is None
+        ]
+        for name in sorted(names, key=lambda name: _known_by(state, name))[:4]:
+            target = Target(row, name, Why.REGISTER)
+            if guard.refuse(state, target, now=now) is None:
+                effects += giving.register(state, target, now=now, cause=cause)
+                break
+    return effects
+
+
+def _known_by(state: FleetState, name: AdapterName) -> tuple[int, float]:
+    return state.residency.registry.accepting(name), -state.prices.demand.rate(name, now=state.now)
+
+
+def withdraw(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Unload what is to leave and not in use; a retired adapter is forgotten when no pod knows it any more."""
+    placement, registry = state.placement, state.residency.registry
+    for name in [*placement.retiring]:
+        rows = [row for row in state.loads if registry.accepts(row, name) and state.residency.home(row).caches.unloads]
+        for row in rows:
+            placement.unloads[row, name] = Why.RETIRED
+        if not rows:
+            del placement.retiring[name]
+    effects: list[Effect] = []
+    for (row, name), why in [*placement.unloads.items()]:
+        if not registry.accepts(row, name):
+            del placement.unloads[row, name]
+        elif _may_unload(state, row, name, now=now):
+            effects += giving.unload(state, Target(row, name, why), now=now, cause=cause)
+    return effects
+
+
+def _may_unload(state: FleetState, row: int, name: AdapterName, *, now: Seconds) -> bool:
+    placement, home = state.placement, state.residency.home(row)
+    keeps = placement.keeps.get(row)
+    if keeps is not None and name in keeps.pinned:
+        return False
+    if placement.commands.busy(row) or state.unloads.busy(row, now=now) or state.loads[row].circuit_open:
+        return False
+    if placement.commands.resting(row, name, now=now):
+        return False
+    return not home.busy(name) and not state.queues.wanted(name)

@@ -1,0 +1,126 @@
+"""Where wants come from, and the targets that they become on each tick.
+
+In: the fleet's state. Out: targets, most insistent first; none twice. Not here: whether they are pursued.
+"""
+
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.placement import opening, pinning
+from lorapick.core.placement.assigning import rows_for
+from lorapick.core.placement.state import Order
+from lorapick.core.placement.targets import Target
+from lorapick.core.placement.wants import Want
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect, Note
+from lorapick.model.placement import Why
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, Seconds
+
+ORDER_LASTS: Seconds = 600.0
+"""An order that could not be carried out for so long is dropped, with a note."""
+WARM_PER_MINUTE = 1.0
+"""Requests a minute from which on an adapter is brought to a pod that warms up."""
+
+
+class Collected:
+    """Targets of one tick, and what each pod is wanted for so far."""
+
+    def __init__(self, state: FleetState) -> None:
+        self.state = state
+        self.targets: list[Target] = []
+        self.wanted: dict[int, dict[AdapterName, Why]] = {}
+        self.assigned: dict[tuple[Why, str, AdapterName], tuple[int, ...]] = {}
+
+    def add(self, target: Target) -> None:
+        """One more, unless it is there already."""
+        there = self.wanted.setdefault(target.row, {})
+        if target.adapter not in there:
+            there[target.adapter] = target.why
+            self.targets.append(target)
+
+    def give(self, want: Want) -> tuple[int, ...]:
+        """Find pods for a want."""
+        key = (want.why, want.name, want.adapter)
+        before = self.state.placement.assigned.get(key, ())
+        rows = self.assigned[key] = rows_for(self.state, want, wanted=self.wanted, before=before)
+        for row in rows:
+            self.add(Target(row, want.adapter, want.why, want.name))
+        return rows
+
+
+def collect(state: FleetState, *, now: Seconds, cause: int, effects: list[Effect]) -> list[Target]:
+    """All targets as of now; notes of orders that are done or dropped are added to `effects`."""
+    found = Collected(state)
+    for target in pinning.targets(state):
+        found.add(target)
+    effects += _orders(found, now=now, cause=cause)
+    for row in state.placement.leaving:
+        for name in opening.to_hand_over(state, row, now=now):
+            found.give(Want(adapter=name, why=Why.HANDOVER, name=state.columns.targets[row].pod))
+    for row in state.placement.warming:
+        _warm_up(found, row, now=now)
+    state.placement.assigned = found.assigned
+    return found.targets
+
+
+def watches_time(state: FleetState) -> bool:
+    """Whether some source may want something else merely because time passes."""
+    del state
+    return False
+
+
+def _orders(found: Collected, *, now: Seconds, cause: int) -> list[Effect]:
+    state, effects, kept = found.state, list[Effect](), list[Order]()
+    for order in state.placement.orders:
+        want = order.want
+        if want.until is not None and now >= want.until:
+            effects.append(_said(order, "order_over", cause=cause))
+            continue
+        rows = found.give(want)
+        wanted = len(want.pods) if want.pods else want.replicas
+        there = [row for row in rows if _in_slot(state, row, want.adapter)]
+        if order.once and len(there) == wanted:
+            effects.append(_said(order, "order_done", cause=cause))
+            _leave(state, order)
+        elif order.once and now - order.asked >= ORDER_LASTS:
+            effects.append(_said(order, "order_dropped", cause=cause))
+        else:
+            kept.append(order)
+    state.placement.orders = kept
+    return effects
+
+
+def _leave(state: FleetState, order: Order) -> None:
+    row = state.columns.row_of.get(order.leaves) if order.leaves is not None else None
+    if row is not None:
+        state.placement.unloads[row, order.want.adapter] = Why.OPERATOR
+        state.placement.unwanted[row, order.want.adapter] = None
+
+
+def _said(order: Order, kind: str, *, cause: int) -> Note:
+    return Note(cause=cause, kind=kind, facts={"adapter": order.want.adapter, "order": order.want.name})
+
+
+def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
+    cell = state.residency.home(row).cells.get(name)
+    if cell is None:
+        return False
+    # Whoever asked for a load on an engine whose loads end in host memory has it when it is there.
+    return cell.tier.on_gpu or (state.residency.home(row).caches.loads_to_host and cell.tier >= Tier.CPU)
+
+
+def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
+    """What a pod should have before it takes traffic: what nobody has, then what is asked for most."""
+    state = found.state
+    room = state.residency.home(row).shadow.gpu_slots - len(found.wanted.get(row, {}))
+    keeps = state.placement.keeps.get(row)
+    if room <= 0 or (keeps is not None and keeps.reserved):
+        return
+    asked = [(name, rate) for name, rate in state.prices.demand.rates(now=now) if rate * 60.0 >= WARM_PER_MINUTE]
+    asked.sort(key=lambda each: (_copies(state, each[0]) > 0, -each[1], each[0]))
+    for name, _ in asked[:room]:
+        found.add(Target(row, name, Why.WARM_UP))
+
+
+def _copies(state: FleetState, name: AdapterName) -> int:
+    codes = state.columns.adapter_row(name)
+    return sum(codes[row] & TIER_BITS >= Tier.LOADING for row, _ in state.columns.live())
