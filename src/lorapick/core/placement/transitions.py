@@ -15,7 +15,7 @@ of too many adapters those called most. What is forgotten makes figures lower, n
 from collections import OrderedDict
 from collections.abc import Iterable
 from math import exp
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import xxhash
 
@@ -36,6 +36,8 @@ MOST_FOLLOWERS = 32
 """Followers remembered per adapter; the less frequent half goes when there are more."""
 _LONGEST_KEY = 64
 """Letters; longer keys are kept as their hash."""
+_STEPS = 10_000
+"""Steps in which weights grow e-fold."""
 _RESCALE = 50.0
 """Memories after which weights, which grow with time instead of having all others shrink, are made small again."""
 _LARGEST = 700.0
@@ -55,33 +57,27 @@ class Transition(NamedTuple):
     """Confidence as a multiple of that after other adapters; infinite when it was never seen there."""
 
 
-class _Client:
-    """The run that a client is in."""
-
-    __slots__ = ("adapter", "began", "last")
-
-    def __init__(self, adapter: AdapterName, now: Seconds) -> None:
-        self.adapter = adapter
-        self.began = now
-        self.last = now
-
-
 class _Seen:
     """What was counted of one adapter; weights."""
 
-    __slots__ = ("arrivals", "followers", "runs")
+    __slots__ = ("adapter", "arrivals", "followers", "runs")
 
-    def __init__(self) -> None:
+    def __init__(self, adapter: AdapterName) -> None:
+        self.adapter = adapter
         self.runs = 0.0
         self.arrivals = 0.0
         """Transitions to it."""
         self.followers: dict[AdapterName, float] = {}
 
 
+_Client: TypeAlias = tuple[_Seen, float, Seconds]
+"""The run that a client is in: its adapter, its weight, the time of its last call."""
+
+
 class Transitions:
     """Counts of runs and of transitions between adapters."""
 
-    __slots__ = ("_adapters", "_arrivals", "_clients", "_memory", "_now", "_runs", "_start", "_window")
+    __slots__ = ("_adapters", "_clients", "_grow_at", "_memory", "_now", "_runs", "_start", "_weight", "_window")
 
     def __init__(self, *, window: Seconds = WINDOW, memory: Seconds = MEMORY) -> None:
         self._clients: OrderedDict[str, _Client] = OrderedDict()
@@ -89,8 +85,12 @@ class Transitions:
         self._adapters: dict[AdapterName, _Seen] = {}
         self._runs = 0.0
         """Of all adapters."""
-        self._start: Seconds | None = None
+        self._weight = 1.0
+        """Of a run that begins now."""
+        self._start: Seconds = 0.0
         """Time at which a run weighs 1; later ones weigh more."""
+        self._grow_at: Seconds = float("-inf")
+        """Time from which on the weight is another."""
         self._now: Seconds = 0.0
         self._window = window
         self._memory = memory
@@ -100,32 +100,42 @@ class Transitions:
 
         A request that does not say whose it is should not be counted: strangers in a row are no sequence.
         """
+        # Called for every request, so what would be small functions stands in one.
         self._now = now
-        clients = self._clients
+        if now >= self._grow_at:
+            self._grow(now)
         if len(key) > _LONGEST_KEY:
             key = xxhash.xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))
+        clients = self._clients
         client = clients.get(key)
-        if client is None:
-            clients[key] = _Client(adapter, now)
-            if len(clients) > MOST_CLIENTS:
-                clients.popitem(last=False)
-        else:
+        if client is not None:
             clients.move_to_end(key)
-            in_time = now - client.last <= self._window
-            client.last = now
-            if in_time and client.adapter == adapter:
+            before, its_weight, last = client
+            if now - last > self._window:
+                client = None
+            elif before.adapter == adapter:
+                clients[key] = (before, its_weight, now)
                 return
-            if in_time:
-                self._followed(client, adapter)
-            client.adapter, client.began = adapter, now
-        self._ran(adapter, now)
+        elif len(clients) >= MOST_CLIENTS:
+            clients.popitem(last=False)
+        weight = self._weight
+        seen = self._adapters.get(adapter) or self._new(adapter)
+        seen.runs += weight
+        self._runs += weight
+        clients[key] = (seen, weight, now)
+        if client is not None:
+            seen.arrivals += its_weight
+            followers = before.followers
+            followers[adapter] = followers.get(adapter, 0.0) + its_weight
+            if len(followers) > MOST_FOLLOWERS:
+                _keep_half(followers)
 
     def followers(self, adapter: AdapterName) -> list[Transition]:
         """Learnt followers of an adapter, most confident first."""
         seen = self._adapters.get(adapter)
         if seen is None or self._faded(seen.runs) < SUPPORT:
             return []
-        enough = SUPPORT * self._weight(self._now)
+        enough = SUPPORT * self._weight
         found = [self._transition(adapter, seen, then) for then, times in seen.followers.items() if times >= enough]
         return _surest(each for each in found if each.confidence >= CONFIDENCE and each.lift >= LIFT)
 
@@ -142,36 +152,10 @@ class Transitions:
         """Clients, adapters and pairs that are remembered."""
         return len(self._clients), len(self._adapters), sum(len(each.followers) for each in self._adapters.values())
 
-    def _ran(self, adapter: AdapterName, now: Seconds) -> None:
-        """A run began."""
-        if self._start is None:
-            self._start = now
-        elif now - self._start > _RESCALE * self._memory:
-            self._rescale(now)
-        weight = self._weight(now)
-        self._runs += weight
-        self._of(adapter).runs += weight
-
-    def _followed(self, client: _Client, adapter: AdapterName) -> None:
-        """The run that a client was in ended with one for `adapter`."""
-        seen = self._adapters.get(client.adapter)
-        if seen is None:
-            return
-        weight = self._weight(client.began)
-        self._of(adapter).arrivals += weight  # before the pair, since others may be forgotten for it
-        followers = seen.followers
-        followers[adapter] = followers.get(adapter, 0.0) + weight
-        if len(followers) > MOST_FOLLOWERS:
-            # sorted keeps the order of equals: of those, the ones seen first go.
-            for name in sorted(followers, key=followers.__getitem__)[: MOST_FOLLOWERS // 2]:
-                del followers[name]
-
-    def _of(self, adapter: AdapterName) -> _Seen:
-        seen = self._adapters.get(adapter)
-        if seen is None:
-            if len(self._adapters) >= MOST_ADAPTERS:
-                self._forget()
-            seen = self._adapters[adapter] = _Seen()
+    def _new(self, adapter: AdapterName) -> _Seen:
+        if len(self._adapters) >= MOST_ADAPTERS:
+            self._forget()
+        seen = self._adapters[adapter] = _Seen(adapter)
         return seen
 
     def _forget(self) -> None:
@@ -194,21 +178,33 @@ class Transitions:
         lift = float("inf") if never else confidence / min(1.0, elsewhere / others)
         return Transition(first, then, self._faded(times), confidence, lift)
 
-    def _weight(self, at: Seconds) -> float:
-        return exp(min(_LARGEST, (at - (self._start or 0.0)) / self._memory))
-
     def _faded(self, weight: float) -> float:
-        return weight / self._weight(self._now)
+        return weight / self._weight
 
-    def _rescale(self, now: Seconds) -> None:
-        """Make now the time at which a run weighs 1."""
-        by = 1.0 / self._weight(now)
-        self._start = now
+    def _grow(self, now: Seconds) -> None:
+        """Let the weight be that of now, for a while; when it has grown large, begin with 1 again."""
+        grown = (now - self._start) / self._memory
+        if grown > _RESCALE:
+            self._rescale(exp(-min(grown, _LARGEST)))
+            self._start, grown = now, 0.0
+        self._weight = exp(grown)
+        self._grow_at = now + self._memory / _STEPS
+
+    def _rescale(self, by: float) -> None:
         self._runs *= by
         for seen in self._adapters.values():
             seen.runs *= by
             seen.arrivals *= by
-            seen.followers = {name: times * by for name, times in seen.followers.items()}
+            for name in seen.followers:
+                seen.followers[name] *= by
+        for key, (seen, weight, last) in self._clients.items():
+            self._clients[key] = (seen, weight * by, last)
+
+
+def _keep_half(followers: dict[AdapterName, float]) -> None:
+    # sorted keeps the order of equals: of those, the ones seen first go.
+    for name in sorted(followers, key=followers.__getitem__)[: MOST_FOLLOWERS // 2]:
+        del followers[name]
 
 
 def _surest(found: Iterable[Transition]) -> list[Transition]:

@@ -140,11 +140,11 @@ def test_it_wants_what_a_plain_list_of_firings_says(happenings, most):
     triggers, now, plain = Triggers([LOGIN, UPLOAD], most=most), 0.0, {}
     for tenant, event, pause in happenings:
         now += pause
+        plain = {adapter: until for adapter, until in plain.items() if until > now}
         (want,) = fire(triggers, event, now=now, tenant=tenant).wants
         plain.pop(want.adapter, None)
         plain[want.adapter] = want.until
         if len(plain) > most:
             del plain[next(iter(plain))]
         assert len(triggers.due(now)) <= most
-        plain = {adapter: until for adapter, until in plain.items() if until > now}
         assert {want.adapter: want.until for want in triggers.due(now)} == plain
