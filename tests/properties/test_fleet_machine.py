@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Reject, Unload
+from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Register, Reject, Touch, Unload
+from lorapick.model.placement import Why
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
@@ -35,6 +36,7 @@ class FleetMachine(RuleBasedStateMachine):
         self.held = {}
         self.open = {}
         self.commands = {}
+        self.touches = {}
 
     def do(self, kind, **fields):
         """Apply an event and take note of the answers; each held request gets one answer, nobody else does."""
@@ -83,6 +85,10 @@ class FleetMachine(RuleBasedStateMachine):
                     self.alerts[effect.alert] = self.book.now
                 case Clear():
                     assert effect.facts == {"seconds": self.book.now - self.alerts.pop(effect.alert)}
+                case Load(why=why) if why in [*Why]:
+                    self.commanded(effect)
+                case Register() | Touch():
+                    self.commanded(effect)
                 case Load():
                     state, (name,) = self.book.fleet.state, effect.adapters
                     row = state.columns.row_of[effect.pod]
@@ -97,6 +103,18 @@ class FleetMachine(RuleBasedStateMachine):
                     cell = home.cells[effect.adapter]
                     assert not cell.in_use and not cell.pinned, f"{effect.adapter} is needed on {effect.pod}"
                     assert not state.queues.wanted(effect.adapter), f"somebody waits for {effect.adapter}"
+
+    def commanded(self, effect):
+        """One command of the controller at a time per pod, and a touch beside it."""
+        state = self.book.fleet.state
+        assert effect.pod in state.columns.row_of
+        row = state.columns.row_of[effect.pod]
+        assert not state.unloads.busy(row, now=state.now) or isinstance(effect, Touch)
+        assert not state.loads[row].draining
+        if isinstance(effect, Touch):
+            self.touches[effect.pod] = effect
+        else:
+            self.commands[effect.pod] = effect
 
     # -- pods
 
@@ -223,10 +241,37 @@ class FleetMachine(RuleBasedStateMachine):
                 self.do(events.LoadSucceeded, pod=pod, adapter=name, by=events.By.CONTROLLER)
             case Load(adapters=(name,)):
                 self.do(events.LoadFailed, pod=pod, adapter=name, by=events.By.CONTROLLER, why="HTTP 500")
+            case Register(adapter=name) if done:
+                self.do(events.Registered, pod=pod, adapter=name)
+            case Register(adapter=name):
+                self.do(events.RegisterFailed, pod=pod, adapter=name, why="HTTP 500")
             case Unload(adapter=name) if done:
                 self.do(events.Unloaded, pod=pod, adapter=name)
             case Unload(adapter=name):
                 self.do(events.UnloadFailed, pod=pod, adapter=name, why="HTTP 500")
+
+    @precondition(lambda self: self.touches)
+    @rule(data=st.data(), done=given.rarely(st.just(False), otherwise=True))
+    def touch(self, data, done):
+        effect = self.touches.pop(data.draw(st.sampled_from(sorted(self.touches))))
+        if done:
+            self.do(events.Touched, pod=effect.pod, adapter=effect.adapter)
+        else:
+            self.do(events.TouchFailed, pod=effect.pod, adapter=effect.adapter, why="HTTP 500")
+
+    @rule(
+        adapter=given.adapter_names,
+        pods=st.lists(given.pod_names, max_size=2, unique=True),
+        lasts=st.none() | st.just(5.0),
+        kind=st.integers(0, 3),
+    )
+    def order(self, adapter, pods, lasts, kind):
+        if kind == 0:
+            self.do(events.UnloadAsked, adapter=adapter, pods=tuple(pods))
+        elif kind == 1 and len(pods) == 2:
+            self.do(events.MoveAsked, adapter=adapter, source=pods[0], target=pods[1])
+        else:
+            self.do(events.LoadAsked, adapter=adapter, pods=tuple(pods), lasts=lasts)
 
     @precondition(lambda self: self.relieving())
     @rule(data=st.data(), use=st.booleans(), ease=st.booleans())
@@ -295,8 +340,8 @@ class FleetMachine(RuleBasedStateMachine):
         assert {*self.held} == waiting
         assert state.waiting == len(waiting)
         due = self.book.fleet.next_wakeup()
-        assert (due is None) == (not self.held)
-        assert due is None or due <= min(self.held.values())
+        assert due is not None or not self.held
+        assert not self.held or due <= min(self.held.values())
 
     @invariant()
     def explains(self):
