@@ -4,7 +4,6 @@ In: a repository and a revision, or the cache's folder. Out: folders of snapshot
 is downloaded: `hf download ORG/NAME` fills the cache. Not here: the layout's names (see `wire.hf_cache`).
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from lorapick.wire.adapter_source import SourceError, SourceReason
 from lorapick.wire.hf_cache import DEFAULT_REVISION, CachedRepo, repo_of
 from lorapick.wire.peft import CONFIG_FILE
 
-_LONGEST_REF = 256
+_LONGEST_COMMIT = 64
 
 
 class Snapshot(NamedTuple):
@@ -76,7 +75,7 @@ def is_hub(folder: Path) -> bool:
 def _read_ref(file: Path) -> str | None:
     try:
         with file.open("rb") as stream:
-            commit = stream.read(_LONGEST_REF).decode("ascii").strip()
+            commit = stream.read(2 * _LONGEST_COMMIT).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return commit if commit and commit not in (".", "..") and "/" not in commit and os.sep not in commit else None
+    return commit if commit.isalnum() and len(commit) <= _LONGEST_COMMIT else None

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from lorapick.model.placement import AdapterFacts
 from lorapick.wire.adapter_source import SourceError, SourceReason
 from lorapick.wire.peft import (
@@ -53,6 +55,10 @@ class Contents(NamedTuple):
     digest: str
     """Of what changes answers in the configuration."""
 
+    def with_fingerprint(self, fingerprint: str | None) -> "Contents":
+        """The same, with the SHA-256 of the weights."""
+        return self._replace(facts=msgspec.structs.replace(self.facts, fingerprint=fingerprint))
+
 
 def files_of(folder: Path) -> Files:
     """The files of an adapter's folder.
@@ -93,9 +99,9 @@ def read_contents(files: Files) -> Contents:
     Raises:
         SourceError: a file cannot be read, or is not what it should be.
     """
+    config = read_config(files.config)
+    tensors = None if files.pickled else read_tensors(files.weights)
     try:
-        config = read_config(files.config)
-        tensors = None if files.pickled else read_tensors(files.weights)
         found = facts(config, tensors, file=str(files.config))
     except PeftError as error:
         raise SourceError(SourceReason.UNREADABLE, str(error)) from None
@@ -106,32 +112,34 @@ def read_config(file: Path) -> PeftConfig:
     """Read an `adapter_config.json`.
 
     Raises:
-        PeftError: it is none.
-        SourceError: it cannot be read.
+        SourceError: it is none, or cannot be read.
     """
     try:
         with file.open("rb") as stream:
             content = stream.read(LARGEST_CONFIG + 1)
+        return parse_config(content, file=str(file))
     except OSError as error:
         raise _unreadable(file, error) from None
-    return parse_config(content, file=str(file))
+    except PeftError as error:
+        raise SourceError(SourceReason.UNREADABLE, str(error)) from None
 
 
 def read_tensors(file: Path) -> Tensors:
     """Read the header of a safetensors file; no weights.
 
     Raises:
-        PeftError: it is none.
-        SourceError: it cannot be read.
+        SourceError: it is none, or cannot be read.
     """
     try:
         with file.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             length = header_length(stream.read(LENGTH_BYTES), file=str(file), file_size=size)
             header = stream.read(length)
+        return parse_header(header, file=str(file), file_size=size)
     except OSError as error:
         raise _unreadable(file, error) from None
-    return parse_header(header, file=str(file), file_size=size)
+    except PeftError as error:
+        raise SourceError(SourceReason.UNREADABLE, str(error)) from None
 
 
 def fingerprint(file: Path, *, go_on: Callable[[], object]) -> str:

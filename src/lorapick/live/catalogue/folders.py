@@ -5,6 +5,7 @@ rank, targets and size. A folder `legal@7` is the adapter `legal@7` with revisio
 for the header that names them), remote sources, and whether files change later (see `live.catalogue.catalogue`).
 """
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def read_catalogue(folder: Path) -> tuple[Adapter, ...]:
         raise CatalogueError(f"adapters.catalogue: {folder} is no directory; name one that holds PEFT adapter folders")
     try:
         return tuple(_cached(folder) if is_hub(folder) else _in_folders(folder))
-    except (PeftError, SourceError) as error:
+    except SourceError as error:
         raise CatalogueError(str(error)) from error
 
 
@@ -83,8 +84,8 @@ def _declared(name: str, folder: Path, *, revision: str | None) -> Adapter:
 
 
 def _facts(folder: Path) -> AdapterFacts:
-    config = read_config(folder / CONFIG_FILE)
-    try:
-        return facts(config, read_tensors(folder / WEIGHTS_FILE), file=str(folder / CONFIG_FILE))
-    except (PeftError, SourceError):
-        return facts(config, None, file=str(folder / CONFIG_FILE))
+    file = folder / CONFIG_FILE
+    config = read_config(file)
+    with contextlib.suppress(PeftError, SourceError):
+        return facts(config, read_tensors(folder / WEIGHTS_FILE), file=str(file))
+    return facts(config, None, file=str(file))

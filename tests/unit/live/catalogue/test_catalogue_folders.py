@@ -8,6 +8,8 @@ import pytest
 from lorapick.live.catalogue import CatalogueError, read_catalogue, with_catalogue
 from lorapick.model.adapters import Adapter
 from lorapick.model.settings import Settings
+from lorapick.testing.peft_files import weights_bytes, write_adapter
+from lorapick.wire.peft import WEIGHTS_FILE
 
 
 def _adapter(folder: Path, name: str, config: object) -> Path:
@@ -34,6 +36,20 @@ def test_says_which_file_is_wrong(tmp_path: Path, config: object) -> None:
     with pytest.raises(CatalogueError, match=r"adapter_config\.json") as caught:
         read_catalogue(tmp_path)
     assert str(file) in str(caught.value)
+
+
+def test_a_revision_in_the_folders_name_is_the_adapters(tmp_path: Path) -> None:
+    write_adapter(tmp_path / "legal@7", rank=16)
+    (found,) = read_catalogue(tmp_path)
+    assert (found.name, found.revision, found.rank) == ("legal@7", "7", 16)
+    assert (found.size, found.targets) == (512, ("q_proj", "v_proj"))
+
+
+def test_weights_that_are_not_whole_yet_leave_the_size_unknown(tmp_path: Path) -> None:
+    folder = write_adapter(tmp_path / "legal", rank=16)
+    (folder / WEIGHTS_FILE).write_bytes(weights_bytes(rank=16)[:-1])
+    (found,) = read_catalogue(tmp_path)
+    assert (found.rank, found.size, found.targets) == (16, None, ("q_proj", "v_proj"))
 
 
 def test_a_missing_folder_and_a_comma_are_refused(tmp_path: Path) -> None:
