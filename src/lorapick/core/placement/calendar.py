@@ -148,7 +148,7 @@ def clock_changes(timezone: str, *, after: Seconds, until: Seconds) -> list[Cloc
         end = int(min(start + 86_400, until, END))
         before, later = _offset(start, zone), _offset(end, zone)
         if before != later:
-            found.append(ClockChange(_change(start, end, zone), before, later))
+            found.append(ClockChange(_change(start, end, zone=zone), before, later))
         start = max(end, start + 1)
     return found
 
@@ -208,7 +208,7 @@ def _latest_shown(wall: Seconds, zone: ZoneInfo) -> datetime:
     local = _local(wall, zone)
     if not local.fold:
         return local
-    change = _change(_unix(local.replace(fold=0)), int(wall), zone)
+    change = _change(_unix(local.replace(fold=0)), int(wall), zone=zone)
     return _local(change - 1, zone)
 
 
@@ -218,10 +218,10 @@ def _moment(local: datetime, zone: ZoneInfo) -> Seconds:
     first = _unix(local.replace(tzinfo=zone))
     if _local(first, zone).replace(tzinfo=None) == local:
         return float(first)
-    return float(_change(_unix(local.replace(tzinfo=zone, fold=1)), first, zone))
+    return float(_change(_unix(local.replace(tzinfo=zone, fold=1)), first, zone=zone))
 
 
-def _change(low: int, high: int, zone: ZoneInfo) -> int:
+def _change(low: int, high: int, *, zone: ZoneInfo) -> int:
     """The moment, of `low` < t <= `high`, from which on the offset is that of `high`."""
     after = _offset(high, zone)
     while high - low > 1:

@@ -108,14 +108,14 @@ class Transitions:
             key = xxhash.xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))
         clients = self._clients
         client = clients.get(key)
+        before, its_weight = None, 0.0
         if client is not None:
             clients.move_to_end(key)
-            before, its_weight, last = client
-            if now - last > self._window:
-                client = None
-            elif before.adapter == adapter:
-                clients[key] = (before, its_weight, now)
-                return
+            if now - client[2] <= self._window:
+                before, its_weight, _ = client
+                if before.adapter == adapter:
+                    clients[key] = (before, its_weight, now)
+                    return
         elif len(clients) >= MOST_CLIENTS:
             clients.popitem(last=False)
         weight = self._weight
@@ -123,7 +123,7 @@ class Transitions:
         seen.runs += weight
         self._runs += weight
         clients[key] = (seen, weight, now)
-        if client is not None:
+        if before is not None:
             seen.arrivals += its_weight
             followers = before.followers
             followers[adapter] = followers.get(adapter, 0.0) + its_weight
@@ -136,13 +136,13 @@ class Transitions:
         if seen is None or self._faded(seen.runs) < SUPPORT:
             return []
         enough = SUPPORT * self._weight
-        found = [self._transition(adapter, seen, then) for then, times in seen.followers.items() if times >= enough]
+        found = [self._transition(seen, then) for then, times in seen.followers.items() if times >= enough]
         return _surest(each for each in found if each.confidence >= CONFIDENCE and each.lift >= LIFT)
 
     def measured(self, first: AdapterName, then: AdapterName) -> Transition | None:
         """What was seen of one pair, however little; None: nothing is remembered."""
         seen = self._adapters.get(first)
-        return self._transition(first, seen, then) if seen is not None and then in seen.followers else None
+        return self._transition(seen, then) if seen is not None and then in seen.followers else None
 
     def all(self) -> list[Transition]:
         """All learnt pairs, most confident first."""
@@ -167,7 +167,7 @@ class Transitions:
         for seen in self._adapters.values():
             seen.followers = {name: times for name, times in seen.followers.items() if name in self._adapters}
 
-    def _transition(self, first: AdapterName, seen: _Seen, then: AdapterName) -> Transition:
+    def _transition(self, seen: _Seen, then: AdapterName) -> Transition:
         times = seen.followers[then]
         confidence = min(1.0, times / seen.runs)
         follower = self._adapters[then]
@@ -176,7 +176,7 @@ class Transitions:
         # Sums of floats in another order may be off by a little, so what should be 0 counts as 0.
         never = others <= 1e-9 * self._runs or elsewhere <= 1e-9 * times
         lift = float("inf") if never else confidence / min(1.0, elsewhere / others)
-        return Transition(first, then, self._faded(times), confidence, lift)
+        return Transition(seen.adapter, then, self._faded(times), confidence, lift)
 
     def _faded(self, weight: float) -> float:
         return weight / self._weight
