@@ -20,10 +20,11 @@ Sources = Callable[[AdapterName, Pod], Awaitable[str]]
 class SourceError(Exception):
     """A pod cannot be told where to load an adapter from; the message says why, and what to do."""
 
-    def __init__(self, why: str, *, lasting: bool = True) -> None:
-        """Asking again is of no use while nothing changes, if `lasting`."""
+    def __init__(self, why: str, *, lasting: bool = True, reason: str | None = None) -> None:
+        """Asking again is of no use while nothing changes, if `lasting`; `reason` is the why as one word."""
         super().__init__(why)
         self.lasting = lasting
+        self.reason = reason
 
 
 class NoSourceError(SourceError):

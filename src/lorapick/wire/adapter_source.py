@@ -1,7 +1,7 @@
 """Where an adapter's weights come from: the text of `source`, as a value.
 
 In: `source` of an adapter, `placement.sources`. Out: a path, a repository of the Hugging Face cache, or a URL; whether
-it is among the places that are allowed; or `SourceError`. Not here: whether anything is there (see `live.catalogue`).
+it is among the places that are allowed; or `AdapterSourceError`. Not here: whether anything is there (see `live.catalogue`).
 """
 
 import posixpath
@@ -40,7 +40,7 @@ class SourceReason(StrEnum):
     TIMEOUT = "timeout"
 
 
-class SourceError(Exception):
+class AdapterSourceError(Exception):
     """Nobody may load the adapter from its source now; the text says why, and what would help."""
 
     def __init__(self, reason: SourceReason, message: str) -> None:
@@ -69,10 +69,12 @@ def parse_source(text: str) -> Source:
     """Read a source.
 
     Raises:
-        SourceError: it is of no kind that we know, or has credentials in it (which the message does not repeat).
+        AdapterSourceError: it is of no kind that we know, or has credentials in it (which the message does not repeat).
     """
-    if not text or len(text) > LONGEST or any(ord(each) < 32 for each in text):
-        raise _unreadable(f"a source of {len(text)} characters, or one with control characters; write a path or a URL")
+    if not text or len(text) > LONGEST or not text.isprintable() or "\\" in text:
+        raise _unreadable(f"a source of {len(text)} characters, or one with a character that no source has")
+    if text.startswith("~"):
+        raise _unreadable(f"source {text}: a `~` is another folder on each pod; write the whole path")
     if text.startswith(HF_CACHE):
         repo = parse_repo(text.removeprefix(HF_CACHE))
         if repo is None:
@@ -96,7 +98,7 @@ def allowed(source: Source, prefixes: Iterable[str], *, beside: str) -> bool:
             return True
         try:
             root = _place(_prefix(prefix), beside=beside)
-        except SourceError:
+        except AdapterSourceError:
             continue  # a prefix that is no source allows nothing
         if root[0] == place[0] and place[1][: len(root[1])] == root[1]:
             return True
@@ -144,12 +146,12 @@ def _remote(text: str, *, scheme: str) -> Remote:
 def _check_secrets(parts: SplitResult, *, scheme: str) -> None:
     if "@" in parts.netloc or parts.query or parts.fragment:
         what = "a user or password" if "@" in parts.netloc else "a query or fragment"
-        raise SourceError(
+        raise AdapterSourceError(
             SourceReason.CREDENTIALS,
             f"source {scheme}://{parts.hostname or ''}...: a URL with {what}; credentials come from the "
             "environment only (AWS_* for s3, NETRC for http)",
         )
 
 
-def _unreadable(message: str) -> SourceError:
-    return SourceError(SourceReason.UNREADABLE, message)
+def _unreadable(message: str) -> AdapterSourceError:
+    return AdapterSourceError(SourceReason.UNREADABLE, message)

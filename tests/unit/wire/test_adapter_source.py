@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.wire.adapter_source import LocalPath, Remote, SourceError, SourceReason, allowed, parse_source
+from lorapick.wire.adapter_source import AdapterSourceError, LocalPath, Remote, SourceReason, allowed, parse_source
 from lorapick.wire.hf_cache import CachedRepo
 
 
@@ -27,7 +27,9 @@ def test_sources_are_read(text, source):
     ("text", "message"),
     [
         ("", "0 characters"),
-        ("/a\nb", "control characters"),
+        ("/a\nb", "a character that no source has"),
+        ("/a\\b", "a character that no source has"),
+        ("~/legal", "write the whole path"),
         ("/" + "a" * 5000, "5001 characters"),
         ("hf-cache:acme/../x", "not org/name"),
         ("gs://bucket/x", "scheme gs: only http, https, s3, hf-cache:"),
@@ -40,7 +42,7 @@ def test_sources_are_read(text, source):
     ],
 )
 def test_other_sources_are_refused(text, message):
-    with pytest.raises(SourceError, match=message) as caught:
+    with pytest.raises(AdapterSourceError, match=message) as caught:
         parse_source(text)
     assert caught.value.reason == SourceReason.UNREADABLE
 
@@ -50,7 +52,7 @@ def test_other_sources_are_refused(text, message):
     ["s3://KEY:HUSH@bucket/x", "https://HUSH@host/x", "https://host/x?token=HUSH", "https://host/x#HUSH"],
 )
 def test_credentials_are_refused_and_not_repeated(text):
-    with pytest.raises(SourceError, match="environment only") as caught:
+    with pytest.raises(AdapterSourceError, match="environment only") as caught:
         parse_source(text)
     assert caught.value.reason == SourceReason.CREDENTIALS
     assert "HUSH" not in str(caught.value)
@@ -101,7 +103,7 @@ pieces = st.lists(st.sampled_from(["a", "b", "..", ".", "", "%2e%2e", "@", ":", 
 def test_nothing_gets_out_of_a_prefix(start, rest):
     try:
         source = parse_source(start + rest)
-    except SourceError:
+    except AdapterSourceError:
         return
     if isinstance(source, Remote):
         assert ".." not in source.url.split("/")

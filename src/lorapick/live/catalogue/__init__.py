@@ -3,14 +3,13 @@
 from lorapick.live.catalogue.catalogue import Catalogue, Options
 from lorapick.live.catalogue.fetch import Limits
 from lorapick.live.catalogue.folders import CatalogueError, read_catalogue, with_catalogue
-from lorapick.wire.adapter_source import SourceError, SourceReason
+from lorapick.wire.adapter_source import SourceReason
 
 __all__ = [
     "Catalogue",
     "CatalogueError",
     "Limits",
     "Options",
-    "SourceError",
     "SourceReason",
     "read_catalogue",
     "with_catalogue",

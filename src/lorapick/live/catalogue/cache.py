@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from lorapick.wire.adapter_source import SourceError, SourceReason
+from lorapick.wire.adapter_source import AdapterSourceError, SourceReason
 from lorapick.wire.hf_cache import DEFAULT_REVISION, CachedRepo, repo_of
 from lorapick.wire.peft import CONFIG_FILE
 
@@ -37,7 +37,7 @@ def snapshot(repo: CachedRepo, *, hub: Path) -> Snapshot:
     """The folder of a repository's revision.
 
     Raises:
-        SourceError: the cache does not have it.
+        AdapterSourceError: the cache does not have it.
     """
     root = hub / repo.folder
     commit = repo.revision if repo.is_commit else _read_ref(root / "refs" / repo.revision)
@@ -45,7 +45,7 @@ def snapshot(repo: CachedRepo, *, hub: Path) -> Snapshot:
         fetch = f"hf download {repo.repo}" + (
             "" if repo.revision == DEFAULT_REVISION else f" --revision {repo.revision}"
         )
-        raise SourceError(
+        raise AdapterSourceError(
             SourceReason.MISSING,
             f"hf-cache:{repo}: not in the cache {hub}; fill it with `{fetch}`, or set HF_HUB_CACHE to where it is",
         )

@@ -17,12 +17,14 @@ from typing import NamedTuple, TypeAlias
 
 from lorapick.live.catalogue.fetch import Limits, sweep
 from lorapick.live.catalogue.inspector import Inspector, Look
+from lorapick.live.ports import NoSourceError, SourceError
 from lorapick.model.adapters import Adapter
 from lorapick.model.events import AdapterChecked, Event
 from lorapick.model.placement import AdapterFacts
+from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, PodName, Seconds
-from lorapick.wire.adapter_source import SourceError, SourceReason
+from lorapick.wire.adapter_source import AdapterSourceError, SourceReason
 
 log = logging.getLogger(__name__)
 
@@ -80,26 +82,44 @@ class Catalogue:
         self._bad: dict[AdapterName, tuple[Look, Seconds]] = {}
         """What was fetched and is not good, and until when it is not fetched again."""
 
+    async def __call__(self, adapter: AdapterName, pod: Pod) -> str:
+        """`resolve`, as `live.ports.Sources` has it."""
+        return await self.resolve(adapter, pod.name)
+
     async def resolve(self, name: AdapterName, pod: PodName) -> str:
         """What `pod` is to be told as the adapter's path. Fetches it first if need be, which may take minutes.
 
         Who asks for the same adapter meanwhile waits for the same fetch; who gives up waiting ends it for nobody.
 
         Raises:
+            NoSourceError: nobody declared where it is from.
             SourceError: nobody may load it now; the text says why, and what would help.
         """
         adapter = self._adapters().get(name)
-        if adapter is None or not adapter.declared:
-            raise SourceError(SourceReason.UNDECLARED, f"{name}: nobody declared where {pod} could load it from")
+        if adapter is None or not adapter.declared or adapter.source is None:
+            raise NoSourceError(
+                f"nobody said where {pod} loads {name} from: give it a `source` in adapters.list",
+                reason=SourceReason.UNDECLARED,
+            )
         task = self._under_way.get(name)
         if task is None:
             task = self._under_way[name] = asyncio.create_task(self._load(adapter), name=f"adapter {name}")
             task.add_done_callback(lambda done: self._over(name, done))
         look = await asyncio.shield(task)
         if look.problem is not None or look.path is None:
-            problem = look.problem or SourceError(SourceReason.MISSING, f"{name}: not fetched")
-            raise SourceError(problem.reason, str(problem))
+            problem = look.problem or AdapterSourceError(SourceReason.MISSING, f"{name}: not fetched")
+            raise SourceError(str(problem), lasting=problem.reason not in _PASSING, reason=problem.reason)
         return look.path
+
+    def allow(self, name: AdapterName, source: str) -> None:
+        """Refuse whatever else than `resolve` answered, for who is to check what pods are told.
+
+        Raises:
+            SourceError: it was not answered so.
+        """
+        look = self._looks.get(name)
+        if look is None or look.problem is not None or look.path != source:
+            raise SourceError(f"{source} is not where {name} is loaded from now", reason=SourceReason.NOT_ALLOWED)
 
     async def run(self) -> None:
         """Clear what earlier fetches left, then look at all files again and again, until cancelled."""
@@ -153,7 +173,7 @@ class Catalogue:
             log.info("adapter %s is fetched from %s", adapter.name, adapter.source)
             try:
                 return await asyncio.to_thread(self._inspector.fetch, adapter, limits=self._options.limits)
-            except SourceError as error:
+            except AdapterSourceError as error:
                 look = Look(adapter, problem=error)
         if not _passes(look):
             self._bad[adapter.name] = look, asyncio.get_running_loop().time() + self._options.again_after

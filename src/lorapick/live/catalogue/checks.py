@@ -1,14 +1,14 @@
 """Whether an adapter's files are what was declared, and what they were.
 
-In: a declaration, what the files say, the record of what pods were told. Out: nothing, or `SourceError` with the first
-thing that is wrong. Not here: reading (see `live.catalogue.files`), and pods (see `core.placement.compat`).
+In: a declaration, what the files say, the record of what pods were told. Out: nothing, or
+`AdapterSourceError` with the first thing that is wrong. Not here: reading (see `live.catalogue.files`), and pods (see `core.placement.compat`).
 """
 
 from lorapick.core.placement.compat import other_base
 from lorapick.live.catalogue.files import Contents
 from lorapick.live.catalogue.memory import Known
 from lorapick.model.adapters import Adapter
-from lorapick.wire.adapter_source import SourceError, SourceReason
+from lorapick.wire.adapter_source import AdapterSourceError, SourceReason
 
 
 def check(adapter: Adapter, contents: Contents, *, known: Known | None, base_model: str) -> None:
@@ -21,7 +21,7 @@ def check(adapter: Adapter, contents: Contents, *, known: Known | None, base_mod
         base_model: the fleet's; counts when the declaration names none.
 
     Raises:
-        SourceError: nobody may load it.
+        AdapterSourceError: nobody may load it.
     """
     facts = contents.facts
     if "," in adapter.name:
@@ -46,7 +46,7 @@ def check_same(adapter: Adapter, contents: Contents, *, known: Known) -> None:
     """Compare an adapter's files with what pods were told under its name.
 
     Raises:
-        SourceError: they are others.
+        AdapterSourceError: they are others.
     """
     before, now = known.fingerprint, contents.facts.fingerprint
     if now is not None and now != before:
@@ -57,8 +57,8 @@ def check_same(adapter: Adapter, contents: Contents, *, known: Known) -> None:
         return
     name = adapter.name.partition("@")[0]
     remedy = f"pods may hold the old ones: put those back, or declare the new ones as {name}@REVISION"
-    raise SourceError(SourceReason.CHANGED, f"{adapter.name}: {what}; {remedy}")
+    raise AdapterSourceError(SourceReason.CHANGED, f"{adapter.name}: {what}; {remedy}")
 
 
-def _mismatch(message: str) -> SourceError:
-    return SourceError(SourceReason.MISMATCH, message)
+def _mismatch(message: str) -> AdapterSourceError:
+    return AdapterSourceError(SourceReason.MISMATCH, message)

@@ -1,7 +1,7 @@
 """Fetch an adapter from remote storage into the store, a folder that pods read too.
 
 In: a URL, and what has to be true of what is behind it. Out: a folder `NAME@FINGERPRINT` that is complete and never
-changes, or `SourceError`. Everything happens beside it first and is renamed at the end: what has that name is whole.
+changes, or `AdapterSourceError`. Everything happens beside it first and is renamed at the end: what has that name is whole.
 Blocks for as long as it takes: call it in a thread. Not here: which adapters, when, how many at once (see
 `live.catalogue.catalogue`).
 
@@ -28,7 +28,7 @@ from fsspec.callbacks import Callback
 from lorapick.live.catalogue.files import Contents, Files, fingerprint, read_config, read_contents
 from lorapick.live.catalogue.memory import file_name
 from lorapick.model.units import AdapterName, Bytes, Seconds
-from lorapick.wire.adapter_source import Remote, SourceError, SourceReason
+from lorapick.wire.adapter_source import AdapterSourceError, Remote, SourceReason
 from lorapick.wire.peft import CONFIG_FILE, LARGEST_CONFIG, WEIGHTS_FILE
 
 CONNECT: Seconds = 10.0
@@ -54,7 +54,7 @@ class Order(NamedTuple):
     name: AdapterName
     remote: Remote
     check: Callable[[Contents], None]
-    """Called with what the files say; raises `SourceError` when that is not good."""
+    """Called with what the files say; raises `AdapterSourceError` when that is not good."""
 
 
 class Fetched(NamedTuple):
@@ -82,13 +82,13 @@ class Meter:
     def of_file(self, most: Bytes) -> Any:
         """What fsspec tells how many bytes there are and how many came.
 
-        It raises `SourceError` from within the transfer: too many, too long, or nobody wants them any more.
+        It raises `AdapterSourceError` from within the transfer: too many, too long, or nobody wants them any more.
         """
 
         def watch(size: int | None, value: int, **_: object) -> None:
             if max(size or 0, value) > most:
                 told = f"{self._what}: more than {most} bytes, the most that is fetched; is this an adapter?"
-                raise SourceError(SourceReason.TOO_LARGE, told)
+                raise AdapterSourceError(SourceReason.TOO_LARGE, told)
             self.go_on()
 
         return Callback(hooks={"limits": watch})
@@ -97,20 +97,20 @@ class Meter:
         """Look at the clock.
 
         Raises:
-            SourceError: it takes too long, or nobody wants it any more.
+            AdapterSourceError: it takes too long, or nobody wants it any more.
         """
         if self._stopped():
-            raise SourceError(SourceReason.UNREACHABLE, f"{self._what}: given up, the picker ends")
+            raise AdapterSourceError(SourceReason.UNREACHABLE, f"{self._what}: given up, the picker ends")
         if monotonic() > self._until:
             told = f"{self._what}: not fetched within {self._limits.seconds:g} s; bring it nearer"
-            raise SourceError(SourceReason.TIMEOUT, told)
+            raise AdapterSourceError(SourceReason.TIMEOUT, told)
 
 
 def fetch(order: Order, *, store: Path, limits: Limits, stopped: Callable[[], bool]) -> Fetched:
     """Bring an adapter's two files into the store.
 
     Raises:
-        SourceError: it cannot be had, is not what it should be, or is no longer wanted. Nothing of it is left then.
+        AdapterSourceError: it cannot be had, is not what it should be, or is no longer wanted. Nothing of it is left then.
     """
     url = order.remote.url
     try:
@@ -118,13 +118,15 @@ def fetch(order: Order, *, store: Path, limits: Limits, stopped: Callable[[], bo
             try:
                 files = Files(staging / CONFIG_FILE, staging / WEIGHTS_FILE)
                 contents = _download(order, files, limits=limits, stopped=stopped)
-            except SourceError as error:
-                raise SourceError(error.reason, str(error).replace(str(staging), url)) from error
+            except AdapterSourceError as error:
+                raise AdapterSourceError(error.reason, str(error).replace(str(staging), url)) from error
             name = store_name(order.name, contents.facts.fingerprint or "")
             return Fetched(_install(staging, into=store / name), contents)
     except OSError as error:
         why = error.strerror or str(error)
-        raise SourceError(SourceReason.NO_STORE, f"placement.store {store}: {why}, while {url} was fetched") from error
+        raise AdapterSourceError(
+            SourceReason.NO_STORE, f"placement.store {store}: {why}, while {url} was fetched"
+        ) from error
 
 
 def store_name(name: AdapterName, fingerprint: str) -> str:
@@ -181,7 +183,7 @@ def _file_system(remote: Remote) -> Any:
         try:
             return fsspec.filesystem("s3", skip_instance_cache=True, max_concurrency=1, config_kwargs=waits)
         except ImportError as error:
-            raise SourceError(
+            raise AdapterSourceError(
                 SourceReason.UNREADABLE, f"{remote.url}: s3 needs another package: pip install 'lorapick[s3]'"
             ) from error
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=SILENCE)
@@ -193,7 +195,7 @@ def _file_system(remote: Remote) -> Any:
 def _get(system: Any, url: str, file: Path, *, most: Bytes, meter: Meter) -> None:
     try:
         system.get_file(url, str(file), callback=meter.of_file(most), timeout=meter.left)
-    except SourceError:
+    except AdapterSourceError:
         raise
     except Exception as error:  # fsspec's file systems raise what their libraries do
         if isinstance(error, OSError) and error.errno in _DISK:
@@ -201,19 +203,19 @@ def _get(system: Any, url: str, file: Path, *, most: Bytes, meter: Meter) -> Non
         raise _translated(error, url) from error
 
 
-def _translated(error: Exception, url: str) -> SourceError:
+def _translated(error: Exception, url: str) -> AdapterSourceError:
     """What a library raised, as a reason and what would help."""
     kind, status = type(error).__name__, getattr(error, "status", None)
     told = f"{url}: {kind}: {str(error)[:_TOLD]}".rstrip(": ")
     if isinstance(error, FileNotFoundError):
-        return SourceError(SourceReason.MISSING, f"{url}: there is no such file; correct the adapter's source")
+        return AdapterSourceError(SourceReason.MISSING, f"{url}: there is no such file; correct the adapter's source")
     if isinstance(error, PermissionError) or status in (401, 403) or kind == "NoCredentialsError":
-        return SourceError(
+        return AdapterSourceError(
             SourceReason.CREDENTIALS, f"{told}; give credentials by the environment (AWS_* for s3, NETRC for http)"
         )
     if isinstance(error, TimeoutError):
-        return SourceError(SourceReason.TIMEOUT, f"{told}; no answer in time")
-    return SourceError(SourceReason.UNREACHABLE, told)
+        return AdapterSourceError(SourceReason.TIMEOUT, f"{told}; no answer in time")
+    return AdapterSourceError(SourceReason.UNREACHABLE, told)
 
 
 def _install(staging: Path, *, into: Path) -> Path:

@@ -1,7 +1,7 @@
 """One adapter's folder on a file system, as facts.
 
 In: a folder. Out: its files, a mark that changes when they do, what they say, the SHA-256 of the weights; or
-`SourceError`. Everything here blocks: call it in a thread. Not here: what the files have to be (see `wire.peft`), and
+`AdapterSourceError`. Everything here blocks: call it in a thread. Not here: what the files have to be (see `wire.peft`), and
 whether they are what was declared (see `live.catalogue.checks`).
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from lorapick.model.placement import AdapterFacts
-from lorapick.wire.adapter_source import SourceError, SourceReason
+from lorapick.wire.adapter_source import AdapterSourceError, SourceReason
 from lorapick.wire.peft import (
     CONFIG_FILE,
     LARGEST_CONFIG,
@@ -64,14 +64,14 @@ def files_of(folder: Path) -> Files:
     """The files of an adapter's folder.
 
     Raises:
-        SourceError: one of them is missing.
+        AdapterSourceError: one of them is missing.
     """
     config = folder / CONFIG_FILE
     weights = next((file for name in (WEIGHTS_FILE, PICKLED_FILE) if (file := folder / name).is_file()), None)
     missing = CONFIG_FILE if not config.is_file() else WEIGHTS_FILE if weights is None else None
     if missing is not None or weights is None:
         what = f"no {missing}" if folder.is_dir() else "no such folder"
-        raise SourceError(
+        raise AdapterSourceError(
             SourceReason.MISSING, f"{folder}: {what}; put the adapter that PEFT saved there, or correct its source"
         )
     return Files(config, weights)
@@ -81,7 +81,7 @@ def mark_of(files: Files) -> Mark:
     """What changes when a file does.
 
     Raises:
-        SourceError: a file cannot be looked at.
+        AdapterSourceError: a file cannot be looked at.
     """
     found: list[int] = []
     for file in files:
@@ -97,14 +97,14 @@ def read_contents(files: Files) -> Contents:
     """Read the configuration, and the header of the weights.
 
     Raises:
-        SourceError: a file cannot be read, or is not what it should be.
+        AdapterSourceError: a file cannot be read, or is not what it should be.
     """
     config = read_config(files.config)
     tensors = None if files.pickled else read_tensors(files.weights)
     try:
         found = facts(config, tensors, file=str(files.config))
     except PeftError as error:
-        raise SourceError(SourceReason.UNREADABLE, str(error)) from None
+        raise AdapterSourceError(SourceReason.UNREADABLE, str(error)) from None
     return Contents(found, config.digest)
 
 
@@ -112,7 +112,7 @@ def read_config(file: Path) -> PeftConfig:
     """Read an `adapter_config.json`.
 
     Raises:
-        SourceError: it is none, or cannot be read.
+        AdapterSourceError: it is none, or cannot be read.
     """
     try:
         with file.open("rb") as stream:
@@ -121,14 +121,14 @@ def read_config(file: Path) -> PeftConfig:
     except OSError as error:
         raise _unreadable(file, error) from None
     except PeftError as error:
-        raise SourceError(SourceReason.UNREADABLE, str(error)) from None
+        raise AdapterSourceError(SourceReason.UNREADABLE, str(error)) from None
 
 
 def read_tensors(file: Path) -> Tensors:
     """Read the header of a safetensors file; no weights.
 
     Raises:
-        SourceError: it is none, or cannot be read.
+        AdapterSourceError: it is none, or cannot be read.
     """
     try:
         with file.open("rb") as stream:
@@ -139,14 +139,14 @@ def read_tensors(file: Path) -> Tensors:
     except OSError as error:
         raise _unreadable(file, error) from None
     except PeftError as error:
-        raise SourceError(SourceReason.UNREADABLE, str(error)) from None
+        raise AdapterSourceError(SourceReason.UNREADABLE, str(error)) from None
 
 
 def fingerprint(file: Path, *, go_on: Callable[[], object]) -> str:
     """SHA-256 of a file in hexadecimal digits. `go_on` is called for each MiB, and may raise.
 
     Raises:
-        SourceError: it cannot be read.
+        AdapterSourceError: it cannot be read.
     """
     digest = hashlib.sha256()
     try:
@@ -159,7 +159,7 @@ def fingerprint(file: Path, *, go_on: Callable[[], object]) -> str:
     return digest.hexdigest()
 
 
-def _unreadable(file: Path, error: OSError) -> SourceError:
+def _unreadable(file: Path, error: OSError) -> AdapterSourceError:
     missing = isinstance(error, FileNotFoundError)
     reason = SourceReason.MISSING if missing else SourceReason.UNREADABLE
-    return SourceError(reason, f"{file}: {error.strerror or error}; the picker has to be able to read it")
+    return AdapterSourceError(reason, f"{file}: {error.strerror or error}; the picker has to be able to read it")

@@ -16,7 +16,7 @@ from lorapick.live.catalogue.files import read_config, read_tensors
 from lorapick.model.adapters import Adapter
 from lorapick.model.placement import AdapterFacts
 from lorapick.model.settings import Settings
-from lorapick.wire.adapter_source import SourceError
+from lorapick.wire.adapter_source import AdapterSourceError
 from lorapick.wire.hf_cache import DEFAULT_REVISION
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, PeftError, facts
 
@@ -38,7 +38,7 @@ def read_catalogue(folder: Path) -> tuple[Adapter, ...]:
         raise CatalogueError(f"adapters.catalogue: {folder} is no directory; name one that holds PEFT adapter folders")
     try:
         return tuple(_cached(folder) if is_hub(folder) else _in_folders(folder))
-    except SourceError as error:
+    except AdapterSourceError as error:
         raise CatalogueError(str(error)) from error
 
 
@@ -86,6 +86,6 @@ def _declared(name: str, folder: Path, *, revision: str | None) -> Adapter:
 def _facts(folder: Path) -> AdapterFacts:
     file = folder / CONFIG_FILE
     config = read_config(file)
-    with contextlib.suppress(PeftError, SourceError):
+    with contextlib.suppress(PeftError, AdapterSourceError):
         return facts(config, read_tensors(folder / WEIGHTS_FILE), file=str(file))
     return facts(config, None, file=str(file))

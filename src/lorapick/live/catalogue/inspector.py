@@ -21,10 +21,10 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.placement import AdapterFacts
 from lorapick.model.settings import Settings
 from lorapick.wire.adapter_source import (
+    AdapterSourceError,
     LocalPath,
     Remote,
     Source,
-    SourceError,
     SourceReason,
     allowed,
     parse_source,
@@ -40,7 +40,7 @@ class Look(NamedTuple):
     mark: Mark = ()
     """Of the files; empty: there are none to be seen here."""
     facts: AdapterFacts = AdapterFacts()
-    problem: SourceError | None = None
+    problem: AdapterSourceError | None = None
 
 
 class _Place(NamedTuple):
@@ -72,7 +72,7 @@ class Inspector:
         try:
             place = self._place(last.adapter)
             mark = () if place.folder is None else mark_of(files_of(place.folder))
-        except SourceError as error:
+        except AdapterSourceError as error:
             return str(error) == str(last.problem)
         except OSError:
             return False
@@ -95,7 +95,7 @@ class Inspector:
             check(adapter, contents, known=self._memory.get(adapter.name), base_model=self._base_model)
             if load:
                 self._remember(adapter, place.folder, contents, mark=mark)
-        except SourceError as error:
+        except AdapterSourceError as error:
             return Look(adapter, told, mark, problem=error)
         except OSError as error:
             return Look(adapter, told, mark, problem=_broken(adapter, error))
@@ -105,11 +105,11 @@ class Inspector:
         """Bring an adapter from elsewhere into the store, for a pod that is about to be told of it.
 
         Raises:
-            SourceError: it cannot be had, or must not be used.
+            AdapterSourceError: it cannot be had, or must not be used.
         """
         remote = parse_source(adapter.source or "")
         if not isinstance(remote, Remote) or self.store is None:
-            raise SourceError(SourceReason.NO_STORE, f"{adapter.name}: nothing to be fetched")
+            raise AdapterSourceError(SourceReason.NO_STORE, f"{adapter.name}: nothing to be fetched")
         try:
             known = self._memory.get(adapter.name)
             order = Order(
@@ -137,11 +137,11 @@ class Inspector:
         """Where the files are; nothing is fetched.
 
         Raises:
-            SourceError: nowhere, or nowhere that is allowed.
+            AdapterSourceError: nowhere, or nowhere that is allowed.
         """
         text = adapter.source
         if text is None:
-            raise SourceError(
+            raise AdapterSourceError(
                 SourceReason.UNDECLARED, f"{adapter.name}: declared without a source; say where it is from"
             )
         source = parse_source(text)
@@ -161,7 +161,7 @@ class Inspector:
         else:
             good, what = adapter.source in self._from_file, "declare it in the configuration, or name prefixes in"
         if not good:
-            raise SourceError(
+            raise AdapterSourceError(
                 SourceReason.NOT_ALLOWED,
                 f"{adapter.name}: pods may not be told to load from {adapter.source}; {what} placement.sources",
             )
@@ -172,7 +172,7 @@ class Inspector:
         if folder.parent.is_dir() or self._memory.get(adapter.name) is not None:
             return _Place(folder, str(folder))
         if adapter.sha256 is not None:
-            raise SourceError(
+            raise AdapterSourceError(
                 SourceReason.MISSING,
                 f"{adapter.name}: declared with a sha256, and {folder} cannot be seen here to compare; "
                 "mount it where the picker runs too, or leave the sha256 out",
@@ -182,7 +182,7 @@ class Inspector:
     def _fetched(self, adapter: Adapter, remote: Remote) -> _Place:
         """Where it was fetched to: as written down, or by the fingerprint that is declared."""
         if self.store is None:
-            raise SourceError(
+            raise AdapterSourceError(
                 SourceReason.NO_STORE,
                 f"{adapter.name}: {remote.url} has to be fetched; set placement.store to a folder that pods read too",
             )
@@ -206,7 +206,7 @@ class Inspector:
             return contents
         found = fingerprint(files.weights, go_on=self._go_on)
         if mark_of(files) != mark:
-            raise SourceError(
+            raise AdapterSourceError(
                 SourceReason.UNREADABLE, f"{folder}: changes while it is read; looked at again when it rests"
             )
         return contents.with_fingerprint(found)
@@ -215,7 +215,7 @@ class Inspector:
         """Write down what a pod is about to be told.
 
         Raises:
-            SourceError: another picker told pods of other weights under this name.
+            AdapterSourceError: another picker told pods of other weights under this name.
         """
         known = Known(
             name=adapter.name,
@@ -230,8 +230,8 @@ class Inspector:
 
     def _go_on(self) -> None:
         if self._stopped():
-            raise SourceError(SourceReason.UNREADABLE, "given up, the picker ends")
+            raise AdapterSourceError(SourceReason.UNREADABLE, "given up, the picker ends")
 
 
-def _broken(adapter: Adapter, error: OSError) -> SourceError:
-    return SourceError(SourceReason.UNREADABLE, f"{adapter.name}: {error}")
+def _broken(adapter: Adapter, error: OSError) -> AdapterSourceError:
+    return AdapterSourceError(SourceReason.UNREADABLE, f"{adapter.name}: {error}")

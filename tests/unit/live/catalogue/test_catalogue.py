@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from catalogue_kit import Kit
 
-from lorapick.live.catalogue import SourceError, SourceReason
+from lorapick.live.catalogue import SourceReason
+from lorapick.live.ports import NoSourceError, SourceError
 from lorapick.model.adapters import Adapter
+from lorapick.model.pods import Pod
 from lorapick.testing.peft_files import config_bytes, weights_bytes, write_adapter
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE
 
@@ -207,6 +209,19 @@ async def test_only_declared_places_are_told(tmp_path, folder):
     assert (await refused(kit, "bare")).reason == SourceReason.UNDECLARED
     kit.adapters["late"] = Adapter(name="late", source="/etc", declared=True)
     assert "declare it in the configuration, or name prefixes in placement.sources" in str(await refused(kit, "late"))
+
+
+async def test_it_answers_who_tells_pods_as_they_ask(tmp_path, folder):
+    kit = Kit(tmp_path, adapter())
+    with pytest.raises(SourceError, match="is not where legal@7 is loaded from now"):
+        kit.catalogue.allow("legal@7", str(folder))
+    assert await kit.catalogue("legal@7", Pod(name="pod-01", address="10.0.0.1:8000")) == str(folder)
+    kit.catalogue.allow("legal@7", str(folder))
+    with pytest.raises(SourceError):
+        kit.catalogue.allow("legal@7", "/etc")
+    with pytest.raises(NoSourceError) as caught:
+        await kit.resolve("other")
+    assert (caught.value.reason, caught.value.lasting) == ("undeclared", True)
 
 
 async def test_prefixes_say_what_is_allowed(tmp_path, folder):

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from catalogue_kit import Kit
 
-from lorapick.live.catalogue import Options, SourceError, SourceReason, read_catalogue
+from lorapick.live.catalogue import Options, SourceReason, read_catalogue
 from lorapick.live.catalogue.cache import hub_folder
+from lorapick.live.ports import SourceError
 from lorapick.model.adapters import Adapter
 from lorapick.testing.peft_files import write_adapter
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE

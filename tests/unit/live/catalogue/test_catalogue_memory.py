@@ -15,7 +15,7 @@ from lorapick.live.catalogue.memory import Known, Memory, file_name
 from lorapick.model.adapters import Adapter
 from lorapick.model.settings import PlacementSettings, Settings
 from lorapick.testing.peft_files import weights_bytes, write_adapter
-from lorapick.wire.adapter_source import SourceError, SourceReason
+from lorapick.wire.adapter_source import AdapterSourceError, SourceReason
 from lorapick.wire.peft import WEIGHTS_FILE
 
 
@@ -133,5 +133,5 @@ TestLiveName.settings = settings(max_examples=25, stateful_step_count=20, deadli
 def test_what_is_not_remote_cannot_be_fetched(tmp_path):
     told = Settings(placement=PlacementSettings(store="store"))
     inspector = Inspector(told, beside=tmp_path, hub=None, stopped=lambda: False)
-    with pytest.raises(SourceError, match="nothing to be fetched"):
+    with pytest.raises(AdapterSourceError, match="nothing to be fetched"):
         inspector.fetch(Adapter(name="a", source="/x"), limits=Limits())

@@ -10,7 +10,8 @@ import pytest
 from catalogue_kit import Kit
 from catalogue_storage import Storage, storage
 
-from lorapick.live.catalogue import Limits, Options, SourceError, SourceReason
+from lorapick.live.catalogue import Limits, Options, SourceReason
+from lorapick.live.ports import SourceError
 from lorapick.model.adapters import Adapter
 from lorapick.testing.peft_files import config_bytes, weights_bytes
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE
@@ -208,7 +209,8 @@ async def test_a_fetch_that_takes_too_long_is_given_up_and_may_be_tried_again(tm
         server.put("legal", files())
         server.closed.clear()
         one = kit(tmp_path, server, options=Options(limits=Limits(seconds=0.3)))
-        assert (await refused(one)).reason == SourceReason.TIMEOUT
+        found = await refused(one)
+        assert (found.reason, found.lasting) == (SourceReason.TIMEOUT, False)
         assert (left(tmp_path), one.news()) == ([], [])
         server.closed.set()
         assert await one.resolve(NAME)
