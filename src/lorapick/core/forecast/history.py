@@ -9,7 +9,8 @@ is added to the bin of its time, which is then given out again. No bin is unknow
 nothing was counted, nothing was asked for (a picker that was away saw nobody, and all adapters lose alike by it).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,13 +123,26 @@ class History:
         """Length of every sum."""
         return len(self._names)
 
-    def sums(self, first: int, last: int) -> Floats:
-        """Requests by column in the bins from `first` on, before `last`."""
+    @property
+    def names(self) -> Sequence[AdapterName | None]:
+        """Whose the columns are; None: nobody's now."""
+        return self._names
+
+    def counts(self, number: int, *, most: float = inf) -> Floats:
+        """Requests by column in one bin, of each adapter `most` at most."""
+        wide = np.zeros(len(self._names))
+        stored = self._bins.get(number)
+        if stored is not None:
+            wide[: len(stored)] = stored if most == inf else np.minimum(stored, most)
+        return wide
+
+    def sums(self, first: int, last: int, *, most: float = inf) -> Floats:
+        """Requests by column in the bins from `first` on, before `last`; of each bin and adapter `most` at most."""
         total = np.zeros(len(self._names))
         for number in range(first, last):
-            counts = self._bins.get(number)
-            if counts is not None:
-                total[: len(counts)] += counts
+            stored = self._bins.get(number)
+            if stored is not None:
+                total[: len(stored)] += stored if most == inf else np.minimum(stored, most)
         return total
 
     def happened(self, number: int) -> dict[AdapterName, int]:
