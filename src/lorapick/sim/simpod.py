@@ -34,6 +34,7 @@ class SimPod:
         "due",
         "engine",
         "pod",
+        "registering",
         "scrape",
     )
 
@@ -48,6 +49,8 @@ class SimPod:
         """Time of the earliest wake that is scheduled."""
         self.commanded: dict[AdapterName, None] = {}
         """Loads that the controller asked for and that have not ended."""
+        self.registering: dict[AdapterName, None] = {}
+        """Of those, the ones that are to make a name known."""
         self._names = names
         self._reports_loaded = reports_loaded
         self._past = GpuTime()
@@ -74,7 +77,6 @@ class SimPod:
         self._preempted += last.preemptions
         self._down_since = now
         self.alive = False
-        self.commanded.clear()
         lost = self.engine.restart(now)
         self.note_slots(now)
         return lost

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from lorapick.core.fleet import Fleet
 from lorapick.model import events as said
-from lorapick.model.effects import Dispatch, Effect, Load, Reject, Unload
+from lorapick.model.effects import Dispatch, Effect, Load, Register, Reject, Touch, Unload
 from lorapick.model.events import Event
 from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
@@ -60,6 +60,8 @@ class Setup(NamedTuple):
     """Makes what says who leaves a pod's memory, once for each process; None: LRU, as in vLLM."""
     reports_loaded: bool = False
     """Whether pods say what they hold."""
+    midnight: Seconds | None = None
+    """Unix time at which the run begins; None: nobody tells the time of day."""
     journal: bool = False
     """Whether decisions can be explained afterwards."""
 
@@ -94,12 +96,14 @@ class World:
         self._followers = setup.followers
         self._coming = 0
         """Followers that are scheduled and have not arrived."""
-        commands = Commands(self)
+        commands = self._commands = Commands(self)
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
             Dispatch: self._dispatch,
             Reject: self._reject,
             Load: commands.load,
             Unload: commands.unload,
+            Register: commands.register,
+            Touch: commands.touch,
         }
         """Holds need none: `_arm` wakes the core in time. Notes and alerts are the observer's."""
         self._reactions: dict[type[PodEvent], Callable[[SimPod, Any], None]] = {
@@ -156,7 +160,7 @@ class World:
         self.advance(sim)
         lost = sim.die(now)
         self.observer.restarted(name, now)
-        for request_id in lost:
+        for request_id in self._commands.died(sim, lost):
             self._broken(request_id, 502)
         self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         self.kernel.at(now + down, self._back, argument=sim, priority=_CHANGE)
@@ -316,6 +320,8 @@ class World:
         sim.note_slots(self.kernel.now)
         happened, reactions, name = self.observer.happened, self._reactions, sim.pod.name
         for event in events:
+            if self._commands.ours(event):
+                continue
             happened(name, event)
             react = reactions.get(type(event))
             if react is not None:
@@ -366,7 +372,8 @@ class World:
 
     def _tick(self, _: None) -> None:
         self._tick_at = None
-        self.apply(said.Ticked)
+        wall = self.setup.midnight
+        self.apply(said.Ticked, wall=None if wall is None else wall + self.kernel.now)
 
     # -- faults of ours
 
