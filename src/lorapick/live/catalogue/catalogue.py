@@ -199,7 +199,9 @@ class Catalogue:
         if told == before:
             return
         if told[0] != before[0]:
-            log.warning("nobody loads %s", problem) if problem is not None else log.info("adapter %s is good", name)
+            log.warning("adapter %s is not good: %s", name, problem) if problem else log.info(
+                "adapter %s is good", name
+            )
         self._submit(lambda t, i: AdapterChecked(t=t, id=i, adapter=name, problem=told[0], facts=facts))
 
     def _over(self, name: AdapterName, task: "asyncio.Task[Look]") -> None:
@@ -214,6 +216,10 @@ class Catalogue:
             await asyncio.to_thread(sweep, store)
         except OSError as error:
             log.error("placement.store %s cannot be written: %s; nothing can be fetched", store, error)
+
+
+def _judged(problem: AdapterSourceError | None) -> str:
+    return "good" if problem is None else f"not good: {problem}"
 
 
 def _passes(look: Look) -> bool:

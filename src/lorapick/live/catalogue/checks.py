@@ -1,7 +1,8 @@
 """Whether an adapter's files are what was declared, and what they were.
 
 In: a declaration, what the files say, the record of what pods were told. Out: nothing, or
-`AdapterSourceError` with the first thing that is wrong. Not here: reading (see `live.catalogue.files`), and pods (see `core.placement.compat`).
+`AdapterSourceError` with the first thing that is wrong. Not here: reading (see
+`live.catalogue.files`), and pods (see `core.placement.compat`).
 """
 
 from lorapick.core.placement.compat import other_base
@@ -28,16 +29,16 @@ def check(adapter: Adapter, contents: Contents, *, known: Known | None, base_mod
         raise _mismatch(f"the name {adapter.name!r} has a comma, which vLLM joins names with; give it another")
     if adapter.sha256 is not None and facts.fingerprint not in (None, adapter.sha256):
         raise _mismatch(
-            f"{adapter.name}: sha256 of its weights is {facts.fingerprint}, declared is {adapter.sha256}; "
+            f"sha256 of its weights is {facts.fingerprint}, declared is {adapter.sha256}; "
             "get the right file, or correct the declaration"
         )
     if known is not None:
         check_same(adapter, contents, known=known)
     if adapter.rank is not None and facts.rank not in (None, adapter.rank):
-        raise _mismatch(f"{adapter.name}: declared with rank {adapter.rank}, its files have {facts.rank}; correct one")
+        raise _mismatch(f"declared with rank {adapter.rank}, its files have {facts.rank}; correct one")
     if adapter.base_model is None and other_base(facts.base_model, base_model):
         raise _mismatch(
-            f"{adapter.name}: made for {facts.base_model} (adapter_config.json), the fleet serves {base_model}; "
+            f"made for {facts.base_model} (adapter_config.json), the fleet serves {base_model}; "
             "declare its base_model if it fits all the same"
         )
 
@@ -57,7 +58,7 @@ def check_same(adapter: Adapter, contents: Contents, *, known: Known) -> None:
         return
     name = adapter.name.partition("@")[0]
     remedy = f"pods may hold the old ones: put those back, or declare the new ones as {name}@REVISION"
-    raise AdapterSourceError(SourceReason.CHANGED, f"{adapter.name}: {what}; {remedy}")
+    raise AdapterSourceError(SourceReason.CHANGED, f"{what}; {remedy}")
 
 
 def _mismatch(message: str) -> AdapterSourceError:

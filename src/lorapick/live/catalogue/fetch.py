@@ -1,8 +1,8 @@
 """Fetch an adapter from remote storage into the store, a folder that pods read too.
 
 In: a URL, and what has to be true of what is behind it. Out: a folder `NAME@FINGERPRINT` that is complete and never
-changes, or `AdapterSourceError`. Everything happens beside it first and is renamed at the end: what has that name is whole.
-Blocks for as long as it takes: call it in a thread. Not here: which adapters, when, how many at once (see
+changes, or `AdapterSourceError`. Everything happens beside it first and is renamed at the end: what has that name is
+whole. Blocks for as long as it takes: call it in a thread. Not here: which adapters, when, how many at once (see
 `live.catalogue.catalogue`).
 
 Credentials come from the environment: AWS_* (and what else botocore reads) for s3, the file that NETRC names for http.
@@ -110,7 +110,7 @@ def fetch(order: Order, *, store: Path, limits: Limits, stopped: Callable[[], bo
     """Bring an adapter's two files into the store.
 
     Raises:
-        AdapterSourceError: it cannot be had, is not what it should be, or is no longer wanted. Nothing of it is left then.
+        AdapterSourceError: it cannot be had, is not what it should be, or nobody wants it. Nothing of it is left then.
     """
     url = order.remote.url
     try:

@@ -1,8 +1,8 @@
 """One adapter's folder on a file system, as facts.
 
 In: a folder. Out: its files, a mark that changes when they do, what they say, the SHA-256 of the weights; or
-`AdapterSourceError`. Everything here blocks: call it in a thread. Not here: what the files have to be (see `wire.peft`), and
-whether they are what was declared (see `live.catalogue.checks`).
+`AdapterSourceError`. Everything here blocks: call it in a thread. Not here: what the files have to be (see
+`wire.peft`), and whether they are what was declared (see `live.catalogue.checks`).
 """
 
 import hashlib

@@ -98,7 +98,7 @@ class Inspector:
         except AdapterSourceError as error:
             return Look(adapter, told, mark, problem=error)
         except OSError as error:
-            return Look(adapter, told, mark, problem=_broken(adapter, error))
+            return Look(adapter, told, mark, problem=_broken(error))
         return Look(adapter, told, mark, msgspec.structs.replace(contents.facts, path=told))
 
     def fetch(self, adapter: Adapter, *, limits: Limits) -> Look:
@@ -109,7 +109,7 @@ class Inspector:
         """
         remote = parse_source(adapter.source or "")
         if not isinstance(remote, Remote) or self.store is None:
-            raise AdapterSourceError(SourceReason.NO_STORE, f"{adapter.name}: nothing to be fetched")
+            raise AdapterSourceError(SourceReason.NO_STORE, "nothing to be fetched")
         try:
             known = self._memory.get(adapter.name)
             order = Order(
@@ -121,7 +121,7 @@ class Inspector:
             mark = mark_of(files_of(found.folder))
             self._remember(adapter, found.folder, found.contents, mark=mark)
         except OSError as error:
-            raise _broken(adapter, error) from error
+            raise _broken(error) from error
         path = str(found.folder)
         return Look(adapter, path, mark, msgspec.structs.replace(found.contents.facts, path=path))
 
@@ -141,9 +141,7 @@ class Inspector:
         """
         text = adapter.source
         if text is None:
-            raise AdapterSourceError(
-                SourceReason.UNDECLARED, f"{adapter.name}: declared without a source; say where it is from"
-            )
+            raise AdapterSourceError(SourceReason.UNDECLARED, "declared without a source; say where it is from")
         source = parse_source(text)
         self._check_allowed(adapter, source)
         match source:
@@ -163,7 +161,7 @@ class Inspector:
         if not good:
             raise AdapterSourceError(
                 SourceReason.NOT_ALLOWED,
-                f"{adapter.name}: pods may not be told to load from {adapter.source}; {what} placement.sources",
+                f"pods may not be told to load from {adapter.source}; {what} placement.sources",
             )
 
     def _local(self, adapter: Adapter, source: LocalPath) -> _Place:
@@ -174,7 +172,7 @@ class Inspector:
         if adapter.sha256 is not None:
             raise AdapterSourceError(
                 SourceReason.MISSING,
-                f"{adapter.name}: declared with a sha256, and {folder} cannot be seen here to compare; "
+                f"declared with a sha256, and {folder} cannot be seen here to compare; "
                 "mount it where the picker runs too, or leave the sha256 out",
             )
         return _Place(None, source.path)
@@ -184,7 +182,7 @@ class Inspector:
         if self.store is None:
             raise AdapterSourceError(
                 SourceReason.NO_STORE,
-                f"{adapter.name}: {remote.url} has to be fetched; set placement.store to a folder that pods read too",
+                f"{remote.url} has to be fetched; set placement.store to a folder that pods read too",
             )
         known = self._memory.get(adapter.name)
         if known is not None and known.source == adapter.source and Path(known.folder).is_dir():
@@ -233,5 +231,5 @@ class Inspector:
             raise AdapterSourceError(SourceReason.UNREADABLE, "given up, the picker ends")
 
 
-def _broken(adapter: Adapter, error: OSError) -> AdapterSourceError:
-    return AdapterSourceError(SourceReason.UNREADABLE, f"{adapter.name}: {error}")
+def _broken(error: OSError) -> AdapterSourceError:
+    return AdapterSourceError(SourceReason.UNREADABLE, str(error))

@@ -51,7 +51,7 @@ async def test_a_round_tells_what_is_new_once_and_reads_no_weights(tmp_path, fol
     assert await kit.look() == []
     kit.adapters["legal@7"] = msgspec.structs.replace(kit.adapters["legal@7"], rank=8)
     (told,) = await kit.look()
-    assert told.problem == "legal@7: declared with rank 8, its files have 16; correct one"
+    assert told.problem == "declared with rank 8, its files have 16; correct one"
     kit.adapters.clear()
     assert await kit.look() == []
 
@@ -166,7 +166,7 @@ async def test_a_declared_sha256_is_compared_before_any_load(tmp_path, folder):
     kit = Kit(tmp_path, adapter(sha256="0" * 64))
     (told,) = await kit.look()
     assert told.problem == (
-        f"legal@7: sha256 of its weights is {sha256(folder)}, declared is {'0' * 64}; "
+        f"sha256 of its weights is {sha256(folder)}, declared is {'0' * 64}; "
         "get the right file, or correct the declaration"
     )
     assert (await refused(kit)).reason == SourceReason.MISMATCH
