@@ -100,14 +100,15 @@ def changes_of(zone: str, begin: float, end: float) -> list[int]:
 times = st.tuples(
     numbers(0, 59) | st.sampled_from(["*/15", "*/20", "*/7"]),
     numbers(0, 23) | st.sampled_from(["0,1,2,3", "2", "1", "*/2"]),
-    st.just("*") | st.just("*/2") | numbers(1, 31),
-    st.just("*") | numbers(1, 12),
-    st.just("*") | numbers(0, 6),
+    st.sampled_from(["*", "*", "*/2"]) | numbers(1, 31),
+    st.sampled_from(["*", "*", "*"]) | numbers(1, 12),
+    st.sampled_from(["*", "*", "*"]) | numbers(0, 6),
 ).map(" ".join)
+often = st.sampled_from(["*/10 * * * *", "*/20 1,2,3 * * *", "15,45 * * * *", "0 */2 * * *"])
 
 
 @settings(max_examples=100)
-@given(times, starts())
+@given(times | often, starts())
 @example("30 2 * * *", ("Europe/Berlin", int(datetime(2026, 3, 28, tzinfo=UTC).timestamp())))
 @example("30 2 * * *", ("Europe/Berlin", int(datetime(2026, 10, 24, tzinfo=UTC).timestamp())))
 @example("*/10 * * * *", ("Australia/Lord_Howe", int(datetime(2026, 4, 4, tzinfo=UTC).timestamp())))
@@ -121,8 +122,13 @@ def test_every_firing_is_the_walks_and_the_other_way_round(text, place):
     assert [each for each in found if each < end] == expected
 
 
+# Half of them around the changes of clocks that `starts` begins before.
+into_days = st.floats(0, DAYS * 86_400 - 1) | st.floats(0, 8_000) | st.floats(90_000, 98_000)
+
+
 @settings(max_examples=100)
-@given(times, starts(), st.floats(0, DAYS * 86_400 - 1), st.integers(1, 2 * 86_400))
+@given(times | often, starts(), into_days, st.integers(1, 2 * 86_400))
+@example("*/10 * * * *", ("Europe/Berlin", int(datetime(2026, 10, 25, tzinfo=UTC).timestamp())), 4_200.0, 7_200)
 def test_the_last_firing_is_the_walks(text, place, into, within):
     zone, start = place
     firings, wall = Firings(parse_cron(text), zone), start + into
@@ -134,13 +140,17 @@ def test_the_last_firing_is_the_walks(text, place, into, within):
         assert found is None or (found < start and wall - found < within)
 
 
-@given(times, starts(), st.floats(0, DAYS * 86_400))
-def test_after_and_last_agree(text, place, into):
+@settings(max_examples=100)
+@given(times | often, starts(), into_days)
+@example("*/10 * * * *", ("Europe/Berlin", int(datetime(2026, 10, 25, tzinfo=UTC).timestamp())), 4_200.0)
+def test_the_next_firing_is_the_walks_and_the_last_then(text, place, into):
     zone, start = place
     firings, wall = Firings(parse_cron(text), zone), start + into
     following = firings.after(wall)
     if following is not None:
         assert following > wall
+        expected = [each for each in fired(text, zone, start) if each > wall]
+        assert following == expected[0] if expected else following >= start + DAYS * 86_400
         assert firings.last(following, within=1) == following
         assert firings.after(following - 0.5) == following
         before = firings.last(following - 0.5, within=4 * 86_400)

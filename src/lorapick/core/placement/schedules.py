@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lorapick.core.placement.calendar import END, Firings
 from lorapick.core.placement.cron import parse_cron
-from lorapick.core.placement.wants import Want
+from lorapick.core.placement.wants import Want, names_apart
 from lorapick.model.adapters import Schedule
 from lorapick.model.placement import Why
 from lorapick.model.units import Seconds
@@ -40,7 +40,7 @@ def active(firings: Firings, *, lasts: Seconds, wall: Seconds) -> Span | None:
 class Schedules:
     """What all schedules want."""
 
-    __slots__ = ("_changes", "_due", "_firings", "_offset", "_schedules", "_wants")
+    __slots__ = ("_changes", "_due", "_firings", "_names", "_offset", "_schedules", "_wants")
 
     def __init__(self, schedules: Sequence[Schedule]) -> None:
         """Read the cron expressions.
@@ -51,6 +51,7 @@ class Schedules:
         """
         self._schedules = tuple(schedules)
         self._firings = [Firings(parse_cron(each.cron), each.timezone) for each in schedules]
+        self._names = names_apart((f"{each.cron} {each.timezone}", each.selector) for each in schedules)
         self._wants: list[tuple[Want, ...]] = [()] * len(self._schedules)
         """By schedule."""
         self._changes: list[tuple[Seconds, int]] = []
@@ -87,19 +88,20 @@ class Schedules:
         """Set the wants of one schedule; the time of its next change, later than `wall`."""
         schedule, firings = self._schedules[at], self._firings[at]
         span = active(firings, lasts=schedule.lasts, wall=wall)
-        self._wants[at] = self._wanted(schedule, span) if span is not None else ()
+        self._wants[at] = self._wanted(at, span.end) if span is not None else ()
         following = firings.after(wall)
         return min(_NEVER if following is None else following, _NEVER if span is None else span.end)
 
-    def _wanted(self, schedule: Schedule, span: Span) -> tuple[Want, ...]:
+    def _wanted(self, at: int, end: Seconds) -> tuple[Want, ...]:
+        schedule = self._schedules[at]
         return tuple(
             Want(
                 adapter,
                 Why.SCHEDULE,
-                f"{schedule.cron} {schedule.timezone}",
+                self._names[at],
                 replicas=schedule.replicas,
                 selector=schedule.selector,
-                until=span.end - (self._offset or 0.0),
+                until=end - (self._offset or 0.0),
             )
             for adapter in schedule.adapters
         )

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lorapick.core.near_names import NearNames
-from lorapick.core.placement.wants import Want
+from lorapick.core.placement.wants import Want, names_apart
 from lorapick.model.adapters import Trigger
 from lorapick.model.placement import Why
 from lorapick.model.units import AdapterName, Seconds
@@ -55,11 +55,12 @@ class Fired(NamedTuple):
 class Triggers:
     """The triggers, and what they want now."""
 
-    __slots__ = ("_active", "_by_event", "_due", "_ends", "_near", "_triggers", "dropped", "most")
+    __slots__ = ("_active", "_by_event", "_due", "_ends", "_names", "_near", "_triggers", "dropped", "most")
 
     def __init__(self, triggers: Sequence[Trigger], *, most: int = MOST) -> None:
         self._triggers = tuple(triggers)
         self._by_event: dict[str, list[tuple[int, Trigger]]] = {}
+        self._names = names_apart((each.event, each.selector) for each in triggers)
         for number, trigger in enumerate(triggers):
             self._by_event.setdefault(trigger.event, []).append((number, trigger))
         self._active: OrderedDict[tuple[int, AdapterName], Want] = OrderedDict()
@@ -88,14 +89,24 @@ class Triggers:
         if triggers is None:
             return Fired(refusals=(self._unknown_event(name, now),))
         self._expire(now)  # so that none that has ended counts as dropped
-        wants, refusals = [], []
+        wants: list[Want] = []
+        refusals: list[Refusal] = []
         for number, trigger in triggers:
-            made = _want(trigger, attributes, now=now, known=known)
-            if isinstance(made, Refusal):
-                refusals.append(made)
-            else:
-                wants.append(made)
-                self._keep((number, made.adapter), made, ends=now + trigger.lasts)
+            adapter = _filled(trigger, attributes, known=known)
+            if isinstance(adapter, Refusal):
+                refusals.append(adapter)
+                continue
+            wants.append(
+                Want(
+                    adapter,
+                    Why.TRIGGER,
+                    self._names[number],
+                    replicas=trigger.replicas,
+                    selector=trigger.selector,
+                    until=now + trigger.lasts,
+                )
+            )
+            self._keep((number, adapter), wants[-1], ends=now + trigger.lasts)
         return Fired(tuple(wants), tuple(refusals))
 
     def due(self, now: Seconds) -> tuple[Want, ...]:
@@ -143,10 +154,10 @@ class Triggers:
         return Refusal(Refused.UNKNOWN_EVENT, f"no trigger is for the event {_shown(name)}; {hint}")
 
 
-def _want(
-    trigger: Trigger, attributes: Mapping[str, str], *, now: Seconds, known: Callable[[AdapterName], bool]
-) -> Want | Refusal:
-    """What one trigger wants of an event with these attributes."""
+def _filled(
+    trigger: Trigger, attributes: Mapping[str, str], *, known: Callable[[AdapterName], bool]
+) -> AdapterName | Refusal:
+    """The adapter that one trigger wants at an event with these attributes."""
     missing = [name for name in PLACEHOLDER.findall(trigger.preload) if name not in attributes]
     if missing:
         there = ", ".join(_shown(name) for name in list(attributes)[:5]) or "none"
@@ -163,14 +174,7 @@ def _want(
         return Refusal(Refused.BAD_NAME, words)
     if not known(adapter):
         return Refusal(Refused.UNKNOWN_ADAPTER, f"there is no adapter {_shown(adapter)}; declare it, or add its files")
-    return Want(
-        adapter,
-        Why.TRIGGER,
-        trigger.event,
-        replicas=trigger.replicas,
-        selector=trigger.selector,
-        until=now + trigger.lasts,
-    )
+    return adapter
 
 
 def _shown(text: str) -> str:

@@ -34,7 +34,7 @@ def test_support_in_mexico_is_wanted_from_a_quarter_to_nine():
     wanted = Want(
         "customer-support-es",
         Why.SCHEDULE,
-        "45 8 * * mon-fri America/Mexico_City",
+        "45 8 * * mon-fri America/Mexico_City zone=west",
         replicas=2,
         selector={"zone": "west"},
         until=100.0 + 9.5 * 3600,

@@ -50,12 +50,26 @@ def test_one_event_may_have_several_triggers_and_one_of_them_may_refuse():
     triggers = Triggers([UPLOAD, ARCHIVE])
     fired = fire(triggers, "document.uploaded")
     assert fired.wants == (
-        Want("doc-classifier-v2", Why.TRIGGER, "document.uploaded", replicas=2, selector={"zone": "w"}, until=600.0),
+        Want(
+            "doc-classifier-v2",
+            Why.TRIGGER,
+            "document.uploaded zone=w",
+            replicas=2,
+            selector={"zone": "w"},
+            until=600.0,
+        ),
     )
     ((why, words),) = fired.refusals
     assert why is Refused.MISSING_ATTRIBUTE
     assert words == '"{kind}-archive" needs the attribute "kind" of document.uploaded, which has none'
     assert len(fire(triggers, "document.uploaded", kind="legal").wants) == 2
+
+
+def test_wants_of_one_event_for_one_adapter_are_told_apart():
+    west, east = (Trigger(event="e", preload="a", lasts=9.0, selector={"zone": zone}) for zone in ("west", "east"))
+    triggers = Triggers([west, east])
+    assert [want.name for want in fire(triggers, "e").wants] == ["e zone=west", "e zone=east"]
+    assert len(triggers.due(0.0)) == 2
 
 
 def test_a_missing_attribute_names_those_that_are_there():

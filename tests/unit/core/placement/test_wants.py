@@ -1,6 +1,6 @@
 import pytest
 
-from lorapick.core.placement.wants import Want, fits
+from lorapick.core.placement.wants import Want, fits, names_apart
 from lorapick.model.placement import Why
 from lorapick.model.pods import Pod
 
@@ -31,3 +31,15 @@ def test_a_label_may_be_named_zone():
 def test_a_want_is_for_one_copy_anywhere_unless_it_says_more():
     want = Want("legal", Why.TRIGGER, "tenant.login")
     assert (want.replicas, want.pods, want.selector, want.until) == (1, (), {}, None)
+
+
+def test_names_tell_apart_what_has_the_same_name():
+    named = [
+        ("e", {}),
+        ("e", {"zone": "w"}),
+        ("e", {"zone": "w"}),
+        ("f", {}),
+        ("e", {}),
+        ("e", {"zone": "w", "a": "b"}),
+    ]
+    assert names_apart(named) == ["e", "e zone=w", "e zone=w #2", "f", "e #2", "e zone=w a=b"]
