@@ -1,17 +1,20 @@
 """Placement by rendezvous hashing with bounded slots: top pods of each adapter's order, the next where one is full.
 
-In: a problem. Out: which pods each adapter should be on. Copies that are there stay (`keep`), as many as are wanted;
-so a pod that leaves moves only its own, and one more replica adds a pod and keeps the rest. Without `keep` the hash
-alone decides, as in NVIDIA Dynamo's `hrw`: nothing to remember, and more moves when slots are short.
+In: a problem. Out: which pods each adapter should be on. Replicas take their slots by importance. Copies that are there
+stay, of those that find a slot; so a pod that leaves moves only its own, and one more replica adds a pod and keeps the
+rest. Without `keep` the hash alone decides, as in NVIDIA Dynamo's `hrw`: nothing to remember, and more moves when slots
+are short.
 
 The order is that of the picking policy `rendezvous`, so that requests and placement agree on who comes first.
 Not here: costs (see `flow`).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
 from lorapick.core.picking.rendezvous import by_weight
+from lorapick.core.placement.importance import HELD, by_importance
 from lorapick.core.placement.plans import Placed, fits
 from lorapick.model.placement import PlacedAdapter, PlacementProblem
 from lorapick.model.units import AdapterName, PodName
@@ -35,6 +38,7 @@ class _Slots:
         self._names = tuple(pod.pod for pod in self._pods)
         self._row = {name: row for row, name in enumerate(self._names)}
         self._free = [max(0, pod.slots) for pod in self._pods]
+        self.count = sum(self._free)
 
     def held(self, adapter: PlacedAdapter) -> Iterator[int]:
         """Pods that hold it, the preferred one first."""
@@ -58,16 +62,20 @@ class _Slots:
 
 
 def by_rendezvous(problem: PlacementProblem, *, keep: bool = True) -> Placed:
-    """Pods of each adapter. First copies of all go before second ones of any, each round in the problem's order."""
+    """Pods of each adapter."""
     slots = _Slots(problem)
     taken: list[list[int]] = [[] for _ in problem.adapters]
+    order = by_importance(problem.adapters, held=HELD if keep else 1.0)
     if keep:
-        for adapter, rows in zip(problem.adapters, taken, strict=True):
-            _fill(adapter, rows, slots=slots, among=slots.held(adapter), upto=adapter.replicas)
+        first = Counter(order[: slots.count])
+        for row, upto in sorted(first.items()):
+            adapter = problem.adapters[row]
+            _fill(adapter, taken[row], slots=slots, among=slots.held(adapter), upto=upto)
     ways = [slots.preferred(adapter) for adapter in problem.adapters]
-    for upto in range(1, max((adapter.replicas for adapter in problem.adapters), default=0) + 1):
-        for adapter, rows, way in zip(problem.adapters, taken, ways, strict=True):
-            _fill(adapter, rows, slots=slots, among=way, upto=min(upto, adapter.replicas))
+    reached: Counter[int] = Counter()
+    for row in order:
+        reached[row] += 1
+        _fill(problem.adapters[row], taken[row], slots=slots, among=ways[row], upto=reached[row])
     return {adapter.adapter: slots.named(rows) for adapter, rows in zip(problem.adapters, taken, strict=True)}
 
 

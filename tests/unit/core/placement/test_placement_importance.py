@@ -1,4 +1,4 @@
-from lorapick.core.placement.importance import missing_prices
+from lorapick.core.placement.importance import by_importance, missing_prices
 from lorapick.model.placement import PlacedAdapter
 
 
@@ -28,7 +28,13 @@ def test_nobody_is_worth_less_than_one_behind():
 
 def test_like_rates_do_not_push_out_what_is_held():
     assert rows(want("a", rate=1.2), want("b", rate=1.0, held=1)) == "ba"
-    assert rows(want("a", rate=1.6), want("b", rate=1.0, held=1)) == "ab"
+    assert rows(want("a", rate=2.1), want("b", rate=1.0, held=1)) == "ab"
+
+
+def test_the_order_may_leave_out_what_is_held():
+    pair = [want("a", rate=1.2), want("b", rate=1.0, held=1)]
+    assert by_importance(pair) == [1, 0]
+    assert by_importance(pair, held=1.0) == [0, 1]
 
 
 def test_prices_rise_and_no_cost_outweighs_a_place():

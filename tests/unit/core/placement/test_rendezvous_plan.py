@@ -66,3 +66,9 @@ def test_nothing_to_place_or_nowhere_is_no_error():
     assert by_rendezvous(problem()) == {}
     assert by_rendezvous(problem(want("a"), pods=())) == {"a": ()}
     assert by_rendezvous(problem(want("a", 0, now_on=("pod-1",)))) == {"a": ()}
+
+
+def test_one_that_matters_takes_the_slot_of_one_that_does_not():
+    held = want("b", rate=1.0, now_on=("pod-0",))
+    assert by_rendezvous(problem(want("a", rate=9.0), held, slots=1, pods=PODS[:1])) == {"a": ("pod-0",), "b": ()}
+    assert by_rendezvous(problem(want("a", rate=1.5), held, slots=1, pods=PODS[:1])) == {"a": (), "b": ("pod-0",)}
