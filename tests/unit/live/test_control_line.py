@@ -39,6 +39,17 @@ def test_one_touch_goes_ahead_at_a_time():
     assert order(load("x"), load("y"), touch("1"), touch("2"), touch("3")) == [2, 0, 3, 1, 4]
 
 
+def test_who_is_not_ready_lets_others_pass_but_not_those_about_the_same_adapter():
+    far, same, other, last = load("far", "more"), load("x", "far"), load("y"), load("x")
+    far.ready = False
+    line = Line()
+    for one in (far, same, other, last, touch("more")):
+        line.add(one)
+    assert line.take() is other and line.take() is None and len(line) == 4
+    far.ready = True
+    assert line.take() is far
+
+
 def test_a_full_line_pushes_out_who_waits_longest():
     line, all_of_them = Line(), [load(str(number)) for number in range(MOST_WAITING + 2)]
     assert [line.add(one) for one in all_of_them] == [None] * MOST_WAITING + all_of_them[:2]
@@ -52,39 +63,51 @@ def test_who_leaves_is_not_there_any_more():
 
 
 commands = st.builds(
-    lambda kind, name, more: Waiting(
+    lambda kind, name, more, ready: Waiting(
         {
             "load": Load(cause=1, pod="a", adapters=(name, *more), why="pin"),
             "unload": Unload(cause=1, pod="a", adapter=name, why="pin"),
             "register": Register(cause=1, pod="a", adapter=name),
             "touch": Touch(cause=1, pod="a", adapter=name),
-        }[kind]
+        }[kind],
+        ready=ready,
     ),
     st.sampled_from(["load", "unload", "register", "touch", "touch"]),
     st.sampled_from("abcd"),
     st.lists(st.sampled_from("abcd"), max_size=2),
+    st.sampled_from([True, True, True, False]),
 )
 
 
 @given(st.lists(st.one_of(st.none(), commands), max_size=80))
 def test_nobody_is_lost_or_overtaken_by_what_concerns_the_same_adapter(steps):
     line, waiting, passed = Line(), deque(), {}
-    for one in [*steps, *[None] * len(steps)]:
+    for one in [*steps, "all are ready", *[None] * len(steps)]:
+        if isinstance(one, str):
+            for each in waiting:
+                each.ready = True
+            continue
         if one is not None:
             pushed = line.add(one)
             waiting.append(one)
             assert pushed is (waiting.popleft() if len(waiting) > MOST_WAITING else None)
             continue
         taken = line.take()
-        assert (taken is None) == (not waiting)
         if taken is None:
+            assert not any(may_go(waiting, number) for number in range(len(waiting)))
             continue
-        before = [*waiting][: waiting.index(taken)]
-        waiting.remove(taken)
-        assert not before or isinstance(taken.command, Touch)
-        for other in before:
-            assert not set(other.left) & set(taken.left)
-        if before:
-            passed[before[0]] = passed.get(before[0], 0) + 1
+        number = waiting.index(taken)
+        assert may_go(waiting, number)
+        before = next((each for each in range(number) if may_go(waiting, each)), None)
+        if before is not None:
+            assert isinstance(taken.command, Touch)
+            passed[waiting[before]] = passed.get(waiting[before], 0) + 1
+        del waiting[number]
     assert not waiting and len(line) == 0
-    assert all(count == 1 for count in passed.values())  # the head of the line lets one pass at most
+    assert all(count == 1 for count in passed.values())  # whoever could go lets one touch pass at most
+
+
+def may_go(waiting, number):
+    """Whether it is ready, and nobody before it has to do with the same adapter."""
+    one = waiting[number]
+    return one.ready and not any({*waiting[each].left} & {*one.left} for each in range(number))

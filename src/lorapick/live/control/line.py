@@ -1,8 +1,9 @@
 """Commands that wait for one pod, and whose turn is next.
 
 In: commands as they come. Out: them, one after another; whom a full line pushes out.
-Order: as they came. A touch may go ahead of others, since it is short and what it keeps might be evicted meanwhile, but
-never ahead of a command about its own adapter, and never two in a row ahead of the same one.
+Order: as they came, but who still looks for sources lets others pass. A touch may go ahead, since it is short and what
+it keeps might be evicted meanwhile; one at most before each other command. Nobody passes a command about the same
+adapter.
 Not here: time, and what a command does.
 """
 
@@ -10,6 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from lorapick.live.control.commands import Command, adapters_of
+from lorapick.live.control.problems import ProblemError
+from lorapick.live.ports import NoSourceError
 from lorapick.model.effects import Touch
 from lorapick.model.units import AdapterName
 
@@ -19,11 +22,15 @@ MOST_WAITING = 64
 class Waiting:
     """One command, and the adapters of it that have had no event yet."""
 
-    __slots__ = ("command", "left")
+    __slots__ = ("command", "left", "ready", "sources")
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, *, ready: bool = True) -> None:
         self.command = command
         self.left = deque(adapters_of(command))
+        self.ready = ready
+        """Its sources are known; until then others pass."""
+        self.sources: dict[AdapterName, str | NoSourceError | ProblemError] = {}
+        """Where the pod is told to load from, or why it cannot be told."""
 
 
 class Line:
@@ -55,21 +62,21 @@ class Line:
         return True
 
     def take(self) -> Waiting | None:
-        """Whose turn it is; None: nobody waits."""
-        touch = None if self._went_ahead else self._touch_ahead()
-        self._went_ahead = touch is not None
-        if touch is not None:
-            self._waiting.remove(touch)
-            return touch
-        return self._waiting.popleft() if self._waiting else None
+        """Whose turn it is; None: nobody waits, or nobody is ready."""
+        first = self._first(touches=False)
+        touch = None if self._went_ahead else self._first(touches=True)
+        one = touch if touch is not None else first
+        self._went_ahead = one is not first
+        if one is not None:
+            self._waiting.remove(one)
+        return one
 
-    def _touch_ahead(self) -> Waiting | None:
-        """The first touch that may pass those before it."""
-        if not self._waiting or isinstance(self._waiting[0].command, Touch):
-            return None
-        before: dict[AdapterName, None] = {}
+    def _first(self, *, touches: bool) -> Waiting | None:
+        """The first that is ready, behind nobody who has to do with the same adapter; if `touches`, the first touch."""
+        passed: dict[AdapterName, None] = {}
         for one in self._waiting:
-            if isinstance(one.command, Touch) and one.command.adapter not in before:
+            wanted = not touches or isinstance(one.command, Touch)
+            if wanted and one.ready and not any(adapter in passed for adapter in one.left):
                 return one
-            before.update(dict.fromkeys(one.left))
+            passed.update(dict.fromkeys(one.left))
         return None

@@ -30,6 +30,7 @@ from lorapick.model.units import AdapterName, PodName, Seconds
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+_NOWHERE = NoSourceError("nobody said where it is loaded from")
 
 
 class Timeouts(NamedTuple):
@@ -40,7 +41,7 @@ class Timeouts(NamedTuple):
     touch: Seconds = 10.0
     """A touch waits behind the pod's other requests."""
     source: Seconds = 30.0
-    """Of finding out where an adapter is loaded from."""
+    """Of finding out where an adapter is loaded from; commands about other adapters pass meanwhile."""
     turn: Seconds = 30.0
     """How long a command waits for its turn. With one adapter and a source at hand it has its event after at most
     `turn` + `pod`, when the core gives up as well."""
@@ -79,12 +80,15 @@ class _Told(NamedTuple):
 class _PodWork:
     """One pod's commands."""
 
-    __slots__ = ("current", "line", "timers")
+    __slots__ = ("current", "line", "timers", "wake")
 
     def __init__(self) -> None:
         self.line = Line()
         self.current: Waiting | None = None
         self.timers: dict[Waiting, asyncio.TimerHandle] = {}
+        """Of those that are ready and wait for their turn."""
+        self.wake = asyncio.Event()
+        """Set when it may be somebody else's turn."""
 
 
 class PodControl:
@@ -153,7 +157,7 @@ class PodControl:
     # -- waiting
 
     def _begin(self, command: Command) -> None:
-        one = Waiting(command)
+        one = Waiting(command, ready=not isinstance(command, Load | Register))
         pod = self._find(command.pod)
         if self._running is None:
             self._drop(one, "the picker is ending")
@@ -162,23 +166,53 @@ class PodControl:
         elif pod.engine not in self._drivers:
             self._fail(one, unsupported(pod.engine))
         else:
-            self._wait(one, self._running)
+            self._join(one, pod=pod, running=self._running)
 
-    def _wait(self, one: Waiting, running: _Running) -> None:
-        name = one.command.pod
-        work = self._works.get(name)
+    def _join(self, one: Waiting, *, pod: Pod, running: _Running) -> None:
+        work = self._works.get(pod.name)
         if work is None:
-            work = self._works[name] = _PodWork()
-            running.group.create_task(self._work(name, work), name=f"commands {name}")
+            work = self._works[pod.name] = _PodWork()
+            running.group.create_task(self._work(pod.name, work), name=f"commands {pod.name}")
         pushed = work.line.add(one)
-        loop = asyncio.get_running_loop()
-        work.timers[one] = loop.call_later(self._timeouts.turn, self._waited, work, one)
         if pushed is not None:
-            work.timers.pop(pushed).cancel()
+            _stop(work, pushed)
             self._drop(pushed, f"more than {MOST_WAITING} commands wait for this pod, and this one has waited longest")
+        if one.ready:
+            self._wait(work, one)
+        else:
+            running.group.create_task(self._find_sources(work, one, pod=pod), name=f"sources {pod.name}")
+
+    async def _find_sources(self, work: _PodWork, one: Waiting, *, pod: Pod) -> None:
+        """Find out where everything that a command wants is loaded from; others may pass meanwhile."""
+        driver = self._drivers[pod.engine]
+        names = [name for name in dict.fromkeys(one.left) if driver.remembered(pod.name, name) is None]
+        found = await asyncio.gather(*(self._source(name, pod=pod) for name in names))
+        one.sources.update(zip(names, found, strict=True))
+        one.ready = True
+        if one in work.line:
+            self._wait(work, one)
+
+    async def _source(self, adapter: AdapterName, *, pod: Pod) -> str | NoSourceError | ProblemError:
+        """Where a pod is told to load an adapter from, or why it cannot be told."""
+        try:
+            return await _sure(self._look(adapter, pod=pod), f"source of {adapter} for pod {pod.name}")
+        except (NoSourceError, ProblemError) as problem:
+            return problem
+
+    async def _look(self, adapter: AdapterName, *, pod: Pod) -> str:
+        check_name(adapter)
+        async with _within(self._timeouts.source, "its source was not found within {:g} s"):
+            source = await self._sources(adapter, pod)
+        self._allowed(adapter, source)
+        return source
+
+    def _wait(self, work: _PodWork, one: Waiting) -> None:
+        """It is ready, and has so long until its turn must have come."""
+        work.timers[one] = asyncio.get_running_loop().call_later(self._timeouts.turn, self._waited, work, one)
+        work.wake.set()
 
     def _waited(self, work: _PodWork, one: Waiting) -> None:
-        del work.timers[one]
+        _stop(work, one)
         if work.line.drop(one):
             self._drop(one, f"its turn did not come within {self._timeouts.turn:g} s")
 
@@ -186,9 +220,14 @@ class PodControl:
 
     async def _work(self, name: PodName, work: _PodWork) -> None:
         """Do everything that waits for one pod."""
-        while (one := work.line.take()) is not None:
+        while len(work.line):
+            one = work.line.take()
+            if one is None:
+                work.wake.clear()
+                await work.wake.wait()
+                continue
             work.current = one
-            work.timers.pop(one).cancel()
+            _stop(work, one)
             for adapter in tuple(one.left):
                 await self._do(one, adapter)
             work.current = None
@@ -200,11 +239,11 @@ class PodControl:
         """Carry out a command for one adapter, and say what came of it."""
         command, began = one.command, time.monotonic()
         try:
-            told = await _sure(self._prepare(command, adapter), command)
+            told = self._prepare(one, adapter)
             if isinstance(command, Load) and told.driver.loads_into_slot:
                 self._submit(started(command, adapter))
             told_at = time.monotonic()
-            outcome = await _sure(self._tell(command, adapter, told=told), command)
+            outcome = await _sure(self._tell(command, adapter, told=told), f"{kind_of(command)} of {adapter}")
         except ProblemError as problem:
             if isinstance(problem, UnknownNameError):
                 self._on_missing(command.pod)
@@ -223,14 +262,21 @@ class PodControl:
             raise ProblemError(f"the pod has moved from {address} to {pod.address} meanwhile")
         return pod
 
-    async def _prepare(self, command: Command, adapter: AdapterName) -> "_Told":
-        """Find out who is told what; raises ProblemError, SourceError and what `sources` raises."""
-        pod = self._still(command.pod)
+    def _prepare(self, one: Waiting, adapter: AdapterName) -> "_Told":
+        """Find out who is told what; raises ProblemError."""
+        pod = self._still(one.command.pod)
         driver = self._drivers.get(pod.engine)
         if driver is None or self._running is None:
             raise unsupported(pod.engine)
-        source = await self._source(command, adapter, driver=driver, pod=pod)
-        return _Told(driver, Door(self._running.session, pod), source)
+        return _Told(driver, Door(self._running.session, pod), self._place(one, adapter, driver=driver))
+
+    def _place(self, one: Waiting, adapter: AdapterName, *, driver: EngineDriver) -> str | NoSourceError:
+        """What the pod is told of where to load from; why nobody knows that. Raises ProblemError: it cannot be told."""
+        remembered = driver.remembered(one.command.pod, adapter)
+        place = remembered if remembered is not None else one.sources.get(adapter, _NOWHERE)
+        if isinstance(place, ProblemError):
+            raise place
+        return place
 
     async def _tell(self, command: Command, adapter: AdapterName, *, told: "_Told") -> Outcome:
         """Tell the pod; raises ProblemError and what `Door` raises."""
@@ -239,24 +285,6 @@ class PodControl:
             outcome = await told.call(command, adapter)
         self._still(command.pod, told.door.pod.address)
         return outcome
-
-    async def _source(
-        self, command: Command, adapter: AdapterName, *, driver: EngineDriver, pod: Pod
-    ) -> str | NoSourceError:
-        """Where the pod is told to load from; why nobody knows. What is neither loaded nor registered needs none."""
-        if not isinstance(command, Load | Register):
-            return NoSourceError("not asked")
-        remembered = driver.remembered(pod.name, adapter)
-        if remembered is not None:
-            return remembered
-        check_name(adapter)
-        try:
-            async with _within(self._timeouts.source, "its source was not found within {:g} s"):
-                source = await self._sources(adapter, pod)
-        except NoSourceError as nowhere:
-            return nowhere
-        self._allowed(adapter, source)
-        return source
 
     # -- what came of it
 
@@ -289,11 +317,11 @@ async def _within(limit: Seconds, why: str) -> AsyncIterator[None]:
         raise ProblemError(why.format(limit), outcome=Outcome.UNANSWERED) from None
 
 
-async def _sure(work: Awaitable[T], command: Command) -> T:
-    """What `work` returns; whatever else comes of it is a ProblemError."""
+async def _sure(work: Awaitable[T], what: str) -> T:
+    """What `work` returns; whatever else comes of it is a ProblemError, but that nobody knows a source."""
     try:
         return await work
-    except ProblemError:
+    except (NoSourceError, ProblemError):
         raise
     except SourceError as refused:
         raise ProblemError(str(refused), lasting=refused.lasting, outcome=Outcome.REFUSED) from None
@@ -301,5 +329,13 @@ async def _sure(work: Awaitable[T], command: Command) -> T:
         raise ProblemError(f"{type(error).__name__}: {error}") from None
     except Exception as error:
         # A mistake of ours, or of who finds sources: that is answered too, since nobody may wait for ever.
-        log.exception("pod %s: %s", command.pod, kind_of(command))
+        log.exception("%s", what)
         raise ProblemError(f"a mistake of the picker's: {error!r}") from None
+
+
+def _stop(work: _PodWork, one: Waiting) -> None:
+    """It waits no more, whatever became of it."""
+    timer = work.timers.pop(one, None)
+    if timer is not None:
+        timer.cancel()
+    work.wake.set()
