@@ -43,7 +43,7 @@ class History:
     Adapters have columns: `columns` of a sum belong to the names of `adapters`. The bin that is open is in no sum.
     """
 
-    __slots__ = ("_bins", "_column", "_due", "_free", "_most", "_most_bins", "_names", "_now", "_open")
+    __slots__ = ("_bins", "_column", "_due", "_first", "_free", "_most", "_most_bins", "_names", "_now", "_open")
 
     def __init__(self, *, most_adapters: int = MOST_ADAPTERS, most_bins: int = MOST_BINS) -> None:
         """Know nothing.
@@ -58,6 +58,7 @@ class History:
         self._column: dict[AdapterName, int] = {}
         self._free: list[int] = []
         self._bins: dict[int, Counts] = {}
+        self._first: int | None = None
         self._due: dict[int, dict[AdapterName, None]] = {}
         self._now = 0
         self._open: dict[AdapterName, int] = {}
@@ -111,7 +112,7 @@ class History:
     @property
     def first(self) -> int | None:
         """The earliest bin that is remembered; None: none is."""
-        return min(self._bins) if self._bins else None
+        return self._first
 
     @property
     def adapters(self) -> Mapping[AdapterName, int]:
@@ -178,6 +179,7 @@ class History:
         self._bins[number] = _narrow(wide)
         while len(self._bins) > self._most_bins:
             del self._bins[min(self._bins)]
+        self._first = min(self._bins)
 
     def _make_room(self, coming: Mapping[AdapterName, float], *, at: int) -> None:
         """Give columns to names that are new, and take them from those that are asked for less than they are."""
