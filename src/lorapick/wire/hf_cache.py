@@ -9,7 +9,7 @@ import re
 import msgspec
 
 DEFAULT_REVISION = "main"
-_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
+_PART = r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _REPO = re.compile(rf"{_PART}(/{_PART})?")
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")

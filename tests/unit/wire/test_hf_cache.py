@@ -28,7 +28,7 @@ def test_repositories_are_read(text, repo, revision, folder):
 @pytest.mark.parametrize(
     "text",
     ["", "acme/", "/legal", "a/b/c", "../x", "acme/..", "acme/x@", "acme/x@..", "acme/x@../..", "acme/x@/a", "a--b/c",
-     ".a/b", "acme/x@a//b", "acme/x y", "acme/x@" + "r" * 256],
+     ".a/b", "acme/x@a//b", "a-/b", "a/b.", "acme/x y", "acme/x@" + "r" * 256],
 )  # fmt: skip
 def test_what_could_lead_out_of_the_cache_is_refused(text):
     assert parse_repo(text) is None
