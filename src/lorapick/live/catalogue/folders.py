@@ -74,7 +74,7 @@ def _declared(name: str, folder: Path, *, revision: str | None) -> Adapter:
     known = _facts(folder)
     return Adapter(
         name=name,
-        source=str(folder),
+        source=str(folder.absolute()),
         revision=revision,
         rank=known.rank,
         targets=known.targets,

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from catalogue_kit import Kit
 
-from lorapick.live.catalogue import SourceReason
+from lorapick.live.catalogue import SourceReason, with_catalogue
 from lorapick.live.ports import NoSourceError, SourceError
 from lorapick.model.adapters import Adapter
 from lorapick.model.pods import Pod
+from lorapick.model.settings import Settings
 from lorapick.testing.peft_files import config_bytes, weights_bytes, write_adapter
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE
 
@@ -42,6 +43,13 @@ async def test_a_pod_is_told_the_whole_path_and_the_core_the_facts(tmp_path, fol
     assert (told.adapter, told.problem) == ("legal@7", None)
     assert (told.facts.rank, told.facts.size, told.facts.path) == (16, 512, str(folder))
     assert told.facts.fingerprint == sha256(folder)
+
+
+async def test_what_the_catalogues_folder_has_is_resolved(tmp_path, folder, monkeypatch):
+    monkeypatch.chdir(tmp_path.parent)
+    beside = Path(tmp_path.name)
+    settings = with_catalogue(Settings(catalogue="peft"), beside=beside)
+    assert await Kit(beside, *settings.adapters).resolve("legal@7") == str(folder)
 
 
 async def test_a_round_tells_what_is_new_once_and_reads_no_weights(tmp_path, folder):

@@ -45,6 +45,13 @@ def test_a_revision_in_the_folders_name_is_the_adapters(tmp_path: Path) -> None:
     assert (found.size, found.targets) == (512, ("q_proj", "v_proj"))
 
 
+def test_sources_are_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_adapter(tmp_path / "fleet" / "peft" / "legal")
+    monkeypatch.chdir(tmp_path)
+    (found,) = with_catalogue(Settings(catalogue="peft"), beside=Path("fleet")).adapters
+    assert found.source == str(folder)
+
+
 def test_weights_that_are_not_whole_yet_leave_the_size_unknown(tmp_path: Path) -> None:
     folder = write_adapter(tmp_path / "legal", rank=16)
     (folder / WEIGHTS_FILE).write_bytes(weights_bytes(rank=16)[:-1])
