@@ -1,7 +1,8 @@
 """Where an adapter's weights come from: the text of `source`, as a value.
 
 In: `source` of an adapter, `placement.sources`. Out: a path, a repository of the Hugging Face cache, or a URL; whether
-it is among the places that are allowed; or `AdapterSourceError`. Not here: whether anything is there (see `live.catalogue`).
+it is among the places that are allowed; or `AdapterSourceError`. Not here: whether anything is there (see
+`live.catalogue`).
 """
 
 import posixpath
