@@ -22,6 +22,7 @@ COMMANDS = {
     "residency": "Say which adapter is believed to be where, and how the picker knows.",
     "config": "Check a configuration.",
     "schedules": "Say when each schedule of a configuration fires next, on local clocks and in UTC.",
+    "plan": "Say where adapters would be placed, what would move for it, and why.",
     "simulate": "Play a scenario under one or more policies, beside the article's figures.",
     "scenarios": "List the scenarios that can be played.",
     "replay": "Put a picker's event log through the core again; the decisions must be the same.",

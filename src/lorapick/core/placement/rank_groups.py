@@ -2,7 +2,8 @@
 
 In: adapters and pods. Out: for each pod the largest rank that it should serve, its class. The kernels of a batch with
 several adapters work as for the largest rank among them, so one adapter of rank 64 taxes all that runs beside it: keep
-large ranks together, on as few pods as they need.
+large ranks together, on as few pods as they need. The largest come first, and the smallest get what is left, or no pod
+of their own: a small rank among large ones slows only itself, a large one among small ones slows all.
 
 Chosen before the flow and by rule, since "the largest rank on a pod" is no sum over adapters. Given the classes, what a
 rank costs on a pod is exact (`costs`). Pods that hold large ranks now are taken first, so classes last as long as their
@@ -50,13 +51,9 @@ def rank_classes(adapters: Sequence[PlacedAdapter], pods: Sequence[PodRoom]) -> 
 def _of_base(adapters: Sequence[PlacedAdapter], pods: Sequence[PodRoom]) -> dict[PodName, int]:
     smallest, larger = _classes(adapters)
     found: dict[PodName, int] = {}
-    spare = 0
     for each in larger:
         able = [pod for pod in pods if pod.pod not in found and pod.max_rank >= each.largest]
-        chosen = _enough(each, able, holds=_holds(adapters, each.rank), spare=spare)
-        spare += sum(pod.slots for pod in chosen) - each.units
-        spare = max(0, spare)
-        found |= {pod.pod: each.rank for pod in chosen}
+        found |= {pod.pod: each.rank for pod in _enough(each, able, holds=_holds(adapters, each.rank))}
     return {pod.pod: found.get(pod.pod, smallest) for pod in pods}
 
 
@@ -77,12 +74,12 @@ def _holds(adapters: Sequence[PlacedAdapter], rank: int) -> Counter[PodName]:
     return Counter(pod for each in adapters if class_of(each.rank) >= rank for pod in each.now_on)
 
 
-def _enough(wanted: _Class, able: list[PodRoom], *, holds: Counter[PodName], spare: int) -> list[PodRoom]:
+def _enough(wanted: _Class, able: list[PodRoom], *, holds: Counter[PodName]) -> list[PodRoom]:
     """Pods until there is room for all: those that hold such ranks first, then of zones in turn, the idle first."""
     chosen: list[PodRoom] = []
     zones: Counter[str | None] = Counter()
-    room = spare
-    while able and (room < wanted.units or (not spare and len(chosen) < wanted.pods)):
+    room = 0
+    while able and (room < wanted.units or len(chosen) < wanted.pods):
         best = min(able, key=lambda pod: (-holds[pod.pod], zones[pod.zone], pod.load, pod.pod))
         able.remove(best)
         chosen.append(best)

@@ -29,9 +29,11 @@ def test_large_ranks_get_as_many_pods_as_they_need():
     assert sorted(classes.values()) == [8, 8, 8, 8, 64, 64]
 
 
-def test_room_beside_the_largest_is_used_first():
-    classes = rank_classes([want("a", 64), want("b", 16), want("c", 8)], fleet())
-    assert sorted(classes.values()) == [8, 8, 8, 8, 8, 64]
+def test_each_class_gets_pods_of_its_own_the_smallest_what_is_left():
+    mixed = [want("a", 64), want("b", 16, 5), want("c", 8)]
+    assert sorted(rank_classes(mixed, fleet(7)).values()) == [8, 16, 16, 16, 16, 16, 64]
+    assert sorted(rank_classes(mixed, fleet(6)).values()) == [16, 16, 16, 16, 16, 64]
+    assert sorted(rank_classes(mixed, fleet(2)).values()) == [16, 64]
 
 
 def test_an_adapter_of_several_replicas_gets_as_many_pods():
