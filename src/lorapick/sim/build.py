@@ -5,27 +5,31 @@ Not here: running it (see `sim.run`).
 """
 
 from collections.abc import Callable, Iterator
+from itertools import cycle
 
 import msgspec
 
 from lorapick.core.residency.engines import CACHES
 from lorapick.core.retention.policies import make_retention
-from lorapick.model import events as said
 from lorapick.model.pods import Pod
 from lorapick.model.retention import Retention, RetentionFacts
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Bytes
 from lorapick.pod.swaps import transfer_seconds
-from lorapick.pod.values import AdapterSpec, Memory, MergePolicy, PodConfig
+from lorapick.pod.values import AdapterSpec, Memory, MergePolicy, PodConfig, SwapCosts
 from lorapick.sim.arrivals import Arrival
+from lorapick.sim.failing import FailingLoads
+from lorapick.sim.fleet_changes import FailLoads
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.kernel import Priority
 from lorapick.sim.observer import Observer
-from lorapick.sim.scenario import PODS_OWN, FleetChange, Pin, Restart, Scenario, Unpin
+from lorapick.sim.performing import Performer
+from lorapick.sim.scenario import PODS_OWN, FleetPlan, Scenario
+from lorapick.sim.setup import Setup
 from lorapick.sim.workload.follow import Followers
 from lorapick.sim.workload.stream import arrivals
-from lorapick.sim.world import Setup, World
+from lorapick.sim.world import World
 
 
 def settings_of(scenario: Scenario, policy: str) -> Settings:
@@ -45,23 +49,41 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
         ValueError: there is no such policy.
     """
     config = pod_config(scenario)
-    fleet = scenario.fleet
-    pod = Pod(name="", address="", engine=fleet.engine, limits=fleet.limits, eviction=fleet.retention or PODS_OWN)
+    failing = FailingLoads(most=config.load_failure_share, seed=seed)
     setup = Setup(
         settings=settings_of(scenario, policy),
-        pods=[
-            (msgspec.structs.replace(pod, name=name, address=f"sim:{number}"), config)
-            for number, name in enumerate(scenario.fleet.names(), start=1)
-        ],
+        pods=[(pod, config) for pod in pods_of(scenario.fleet)],
         adapters=specs_of(scenario),
+        later=scenario.fleet.later,
         followers=_followers(scenario, seed),
+        draws=failing.draws if failing.most else None,
         retention=retention_of(scenario),
         reports_loaded=scenario.fleet.reports_loaded,
+        midnight=scenario.run.unix,
     )
     world = World(setup, observer=observer, seed=seed)
+    performer = Performer(world, failing)
     for change in scenario.changes:
-        world.kernel.at(change.at, _performer(world, change), priority=Priority.CHANGE)
+        world.kernel.at(change.at, performer.perform, argument=change, priority=Priority.CHANGE)
     return world
+
+
+def pods_of(fleet: FleetPlan) -> list[Pod]:
+    """The pods, those that come later too, with their zones and labels."""
+    zones = cycle(fleet.zones or (None,))
+    labels = [{key: values[at % len(values)] for key, values in fleet.labels.items()} for at in range(fleet.count)]
+    return [
+        Pod(
+            name=name,
+            address=f"sim:{number}",
+            zone=zone,
+            labels=own,
+            engine=fleet.engine,
+            limits=fleet.limits,
+            eviction=fleet.retention or PODS_OWN,
+        )
+        for number, (name, zone, own) in enumerate(zip(fleet.all_names(), zones, labels, strict=False), start=1)
+    ]
 
 
 def _followers(scenario: Scenario, seed: int) -> Followers | None:
@@ -77,7 +99,7 @@ def pod_config(scenario: Scenario) -> PodConfig:
         limits=fleet.limits,
         mode=fleet.mode,
         step=hardware.step,
-        swap=hardware.swap,
+        swap=swap_costs(scenario),
         prefill_per_token=hardware.prefill_per_token,
         max_model_len=fleet.max_model_len,
         block_size=hardware.block_size,
@@ -87,7 +109,17 @@ def pod_config(scenario: Scenario) -> PodConfig:
         kernel=fleet.kernel,
         merging=MergePolicy(mode=fleet.merging, seconds=hardware.merge),
         unload_frees=CACHES[fleet.engine].unload_frees,
+        load_failure_share=max((each.share for each in scenario.changes if isinstance(each, FailLoads)), default=0.0),
     )
+
+
+def swap_costs(scenario: Scenario) -> SwapCosts:
+    """What loads cost on the scenario's hardware, from where its adapters lie."""
+    fleet = scenario.fleet
+    swap = PRESETS[fleet.hardware].swap
+    if fleet.storage_bandwidth is None:
+        return swap
+    return msgspec.structs.replace(swap, disk_bandwidth=fleet.storage_bandwidth)
 
 
 def retention_of(scenario: Scenario) -> Callable[[], Retention] | None:
@@ -98,7 +130,7 @@ def retention_of(scenario: Scenario) -> Callable[[], Retention] | None:
     if scenario.fleet.retention is None:
         return None
     settings = msgspec.structs.replace(scenario.settings.retention, policy=scenario.fleet.retention)
-    swap = PRESETS[scenario.fleet.hardware].swap
+    swap = swap_costs(scenario)
     unified = scenario.fleet.memory is Memory.UNIFIED
     fixed = swap.initialisation + swap.warm_up + (0.0 if unified else swap.deallocation)
     facts = {
@@ -139,18 +171,3 @@ def arrivals_of(scenario: Scenario, seed: int) -> Iterator[Arrival]:
     if scenario.fleet.prefix_caching:
         return stream
     return (msgspec.structs.replace(each, blocks=()) if each.blocks else each for each in stream)
-
-
-def _performer(world: World, change: FleetChange) -> Callable[[None], None]:
-    def perform(_: None) -> None:
-        match change:
-            case Restart():
-                world.restart_pod(change.pod, down=change.down)
-            case Pin():
-                for name in change.adapters:
-                    world.apply(said.PinSet, adapter=name, pin=change.pin)
-            case Unpin():
-                for name in change.adapters:
-                    world.apply(said.PinCleared, adapter=name)
-
-    return perform

@@ -3,6 +3,7 @@
 In: nodes. Out: a `FleetPlan`. Not here: adapters and traffic (see `sim.scenario_text`, `sim.traffic_text`).
 """
 
+import re
 from typing import Any
 
 from lorapick.core.retention.policies import RETENTIONS
@@ -10,10 +11,11 @@ from lorapick.model.pods import Engine, PodLimits
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.scenario import AdapterPlan, FleetPlan
-from lorapick.sim.scenario_readers import tokens
+from lorapick.sim.scenario_readers import raw, tokens
 from lorapick.wire.config.document import At
 from lorapick.wire.config.pods import LIMITS
-from lorapick.wire.config.readers import Reader, boolean, choice, integer, record
+from lorapick.wire.config.readers import Reader, boolean, choice, integer, label_text, list_of, record
+from lorapick.wire.units import UnitError, parse_size
 
 
 def _build_fleet(
@@ -66,6 +68,30 @@ def check_memory(root: At, plan: FleetPlan, *, adapters: AdapterPlan) -> None:
         )
 
 
+_PER_SECOND = re.compile(r"(.+?) ?/ ?s", re.ASCII)
+
+
+def _bandwidth(at: At) -> float:
+    """Bytes per second: a size and `/s`."""
+    match = _PER_SECOND.fullmatch(raw(at))
+    try:
+        size = parse_size(match.group(1)) if match is not None else 0
+    except UnitError:
+        size = 0
+    if size <= 0:
+        at.refuse("must be a size per second", hint='for example "60MB/s" or "5GB/s"')
+    return float(size)
+
+
+def _labels(at: At) -> dict[str, tuple[str, ...]]:
+    """Labels, each with one value for all pods or several that are dealt out in turn."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, entry in at.entries().items():
+        place = entry.value
+        found[name] = (label_text(place),) if place.is_scalar else list_of(label_text, least=1)(place)
+    return found
+
+
 fleet_plan: Reader[FleetPlan] = record(
     _build_fleet,
     {
@@ -85,8 +111,12 @@ fleet_plan: Reader[FleetPlan] = record(
         "max_model_len": tokens,
         "prefix_caching": boolean,
         "reports_loaded": boolean,
+        "storage": _bandwidth,
+        "zones": list_of(label_text, least=1),
+        "labels": _labels,
     },
     required=("pods", "slots"),
+    names={"storage": "storage_bandwidth"},
     check=_check_fleet,
 )
 """Reader of the section."""

@@ -1,17 +1,19 @@
 """The `phases:` of a scenario file: what changes, and when.
 
-In: nodes. Out: changes of traffic (`sim.workload`) and of pods and pins (`sim.scenario`). Not here: performing them.
+In: nodes. Out: changes of traffic (`sim.workload`) and of pods and pins (`sim.fleet_changes`). Not here: how the latter
+are read (see `sim.changes_text`), performing them.
 """
 
 from typing import Any, TypeAlias
 
 import msgspec
 
-from lorapick.model.adapters import PinSpec
-from lorapick.model.units import Seconds
-from lorapick.sim.scenario import AdapterPlan, FleetChange, FleetPlan, Pin, Restart, Unpin
-from lorapick.sim.scenario_readers import factor, made, popularity
-from lorapick.sim.traffic_text import Stream, When, chosen
+from lorapick.model.units import PodName, Seconds
+from lorapick.sim.changes_text import fleet_changes
+from lorapick.sim.fleet_changes import FleetChange
+from lorapick.sim.scenario import AdapterPlan, FleetPlan
+from lorapick.sim.scenario_readers import factor, made, popularity, raw
+from lorapick.sim.traffic_text import Stream, When
 from lorapick.sim.workload.changes import Change, MixChange, Reweigh, Scale, Split
 from lorapick.sim.workload.processes import Burst
 from lorapick.sim.workload.spec import Traced
@@ -20,12 +22,9 @@ from lorapick.wire.config.readers import (
     Reader,
     adapter_name,
     boolean,
-    choice,
     duration,
     fields,
     integer,
-    labels,
-    list_of,
     share,
     word,
 )
@@ -53,13 +52,11 @@ def phase(plan: AdapterPlan, fleet: FleetPlan, *, when: When) -> Reader[Phase]:
                 "split": lambda node: _split(node, start=start, over=over),
                 "rate": lambda node: Scale(at=start, factor=factor(node), over=over),
                 "popularity": lambda node: Reweigh(at=start, popularity=popularity(node), over=over),
-                "restart": lambda node: _restart(node, fleet, start=start),
-                "pin": lambda node: _pin(node, plan, start=start),
-                "unpin": lambda node: Unpin(at=start, adapters=chosen(plan)(node)),
+                **fleet_changes(plan, fleet, start=start, length=when.length),
             },
         )
         traffic = [(values.get("flow"), each) for each in found.values() if isinstance(each, Change)]
-        return traffic, [each for each in found.values() if isinstance(each, FleetChange)]
+        return traffic, [change for each in found.values() if isinstance(each, tuple) for change in each]
 
     return read
 
@@ -77,26 +74,11 @@ def _split(at: At, *, start: Seconds, over: Seconds) -> Split:
     return made(at, lambda: Split(at=start, over=over, **values))
 
 
-def _restart(at: At, fleet: FleetPlan, *, start: Seconds) -> Restart:
-    values = fields(at, {"pod": choice(*fleet.names()), "down": duration()}, required=("pod", "down"))
-    if not {"pod", "down"} <= values.keys():
-        raise Refused
-    return Restart(at=start, **values)
-
-
-def _pin(at: At, plan: AdapterPlan, *, start: Seconds) -> Pin:
-    readers: dict[str, Reader[Any]] = {
-        "adapters": chosen(plan),
-        "pods": list_of(word, least=1, unique=""),
-        "replicas": integer(least=1, most=4096),
-        "selector": labels,
-        "reserve": boolean,
-    }
-    values = fields(at, readers, required=("adapters",))
-    if "adapters" not in values:
-        raise Refused
-    adapters = values.pop("adapters")
-    return Pin(at=start, adapters=adapters, pin=PinSpec(**values))
+def later_pods(root: At, fleet: FleetPlan) -> tuple[PodName, ...]:
+    """Pods that phases add to those that are there at the begin."""
+    places = [item.find("change", "add", "pod") for item in root.each("phases")]
+    names = dict.fromkeys(raw(place) for place in places if place is not None and place.is_scalar)
+    return tuple(name for name in names if name not in fleet.names())
 
 
 def changed(before: tuple[Stream, ...], traffic: list[Traffic]) -> tuple[Stream, ...]:

@@ -81,7 +81,7 @@ def rare_collections() -> Iterator[None]:
 
 def _yardstick(scenario: Scenario) -> Yardstick:
     fleet = scenario.fleet
-    return Yardstick(fleet.pods * fleet.limits.max_loras, start=scenario.run.warm_up)
+    return Yardstick(fleet.count * fleet.limits.max_loras, start=scenario.run.warm_up)
 
 
 def _bounds(yardstick: Yardstick | None) -> Bounds | None:

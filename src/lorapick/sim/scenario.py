@@ -6,11 +6,11 @@ Not here: reading a file (see `sim.scenario_text`), making a world of it (see `s
 
 import msgspec
 
-from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import Engine, PodLimits
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Bytes, PodName, Seconds, Tokens
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
+from lorapick.sim.fleet_changes import FleetChange
 from lorapick.sim.workload.popularity import EqualShares, Popularity
 from lorapick.sim.workload.spec import Workload
 from lorapick.sim.workload.stream import OpenLines, adapter_names
@@ -43,11 +43,28 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     prefix_caching: bool = True
     reports_loaded: bool = False
     """Whether pods say what they hold (`vllm:lora_adapter_loaded`); vLLM 0.32 does not."""
+    storage_bandwidth: float | None = None
+    """Bytes per second of what adapters come from that are not in host memory; None: the hardware's NVMe."""
+    zones: tuple[str, ...] = ()
+    """Dealt out to the pods in turn."""
+    labels: dict[str, tuple[str, ...]] = {}
+    """Of each, values that are dealt out to the pods in turn."""
+    later: tuple[PodName, ...] = ()
+    """Pods that are not there at the begin; phases let them appear."""
 
     def names(self) -> tuple[PodName, ...]:
-        """Names of the pods, in order."""
+        """Names of the pods that are there at the begin, in order."""
         width = max(2, len(str(self.pods)))
         return tuple(f"pod-{number:0{width}d}" for number in range(1, self.pods + 1))
+
+    def all_names(self) -> tuple[PodName, ...]:
+        """Of the others too."""
+        return (*self.names(), *self.later)
+
+    @property
+    def count(self) -> int:
+        """Pods, those that come later too."""
+        return self.pods + len(self.later)
 
 
 class AdapterPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,38 +83,13 @@ class AdapterPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.ranks[place % len(self.ranks)]
 
 
-class Restart(msgspec.Struct, frozen=True, kw_only=True, tag="restart"):
-    """A pod's process dies and is back, empty, after `down` seconds."""
-
-    at: Seconds
-    pod: PodName
-    down: Seconds
-
-
-class Pin(msgspec.Struct, frozen=True, kw_only=True, tag="pin"):
-    """An operator pins adapters; the picker does what it does live."""
-
-    at: Seconds
-    adapters: tuple[AdapterName, ...]
-    pin: PinSpec
-
-
-class Unpin(msgspec.Struct, frozen=True, kw_only=True, tag="unpin"):
-    """An operator no longer insists."""
-
-    at: Seconds
-    adapters: tuple[AdapterName, ...]
-
-
-FleetChange = Restart | Pin | Unpin
-"""What happens to pods and pins. What happens to traffic is part of the workload."""
-
-
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Which stretch of the day is simulated."""
 
     begin: Seconds = 0.0
     """Seconds after midnight at t = 0."""
+    unix: Seconds | None = None
+    """Unix time at t = 0; None: on no day in particular, and nobody tells the time."""
     length: Seconds
     seed: int = 1
     warm_up: Seconds = 0.0

@@ -16,25 +16,27 @@ from lorapick.model.adapters import Adapter
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Seconds
 from lorapick.sim.expect_text import check_expected, expected, expected_capacity, period, with_usual
+from lorapick.sim.fleet_changes import FleetChange
 from lorapick.sim.fleet_text import check_memory, fleet_plan
 from lorapick.sim.hardware import PRESETS
+from lorapick.sim.intent_text import check_day, groups, pins, schedules, triggers
 from lorapick.sim.overrides import override
-from lorapick.sim.phases_text import changed, phase
+from lorapick.sim.phases_text import changed, later_pods, phase
 from lorapick.sim.pipelines_text import pipelines
 from lorapick.sim.recorded_text import Recordings
+from lorapick.sim.run_text import run_plan
 from lorapick.sim.scenario import (
     LLM_D_INTERVALS,
     PODS_OWN,
     AdapterPlan,
     Expected,
     ExpectedCapacity,
-    FleetChange,
     RunPlan,
     Scenario,
     names_of,
 )
-from lorapick.sim.scenario_readers import clock, made, popularity, raw
-from lorapick.sim.traffic_text import Stream, When, streams
+from lorapick.sim.scenario_readers import made, popularity, raw
+from lorapick.sim.traffic_text import Stream, When, chosen, streams
 from lorapick.sim.workload.spec import Flow, Traced, Workload
 from lorapick.sim.workload.stream import OpenLines, undeclared_names
 from lorapick.wire.config import sections
@@ -53,14 +55,10 @@ from lorapick.wire.config.readers import (
     word,
 )
 
-DAY: Seconds = 86_400.0
-POINTS = 480
-"""Most points of a time series."""
-_STEPS = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 _KEYS = (
     "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "pipelines", "phases", "run", "periods",
     "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid", "suites",
-    "without_swaps",
+    "without_swaps", "pins", "groups", "schedules", "triggers", "weekend",
 )  # fmt: skip
 
 
@@ -110,7 +108,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "assumes": list_of(text, least=1),
             "fleet": fleet_plan,
             "adapters": _adapters,
-            "run": _run,
+            "run": run_plan,
             "policy": choice(*policies),
             "policies": list_of(choice(*policies), least=1, unique=""),
             "settings": fields_of_settings(policies),
@@ -125,9 +123,10 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
     )
     if not {"fleet", "adapters", "run"} <= plain.keys():
         raise Refused
-    fleet, adapters, (run, periods_begin) = plain["fleet"], plain["adapters"], plain["run"]
+    adapters, run = plain["adapters"], plain["run"]
+    fleet = plain["fleet"] = msgspec.structs.replace(plain["fleet"], later=later_pods(root, plain["fleet"]))
     check_memory(root, fleet, adapters=adapters)
-    when = When(begin=periods_begin, length=run.length)
+    when = When(begin=run.begin, length=run.length)
     recordings = Recordings(open_lines=open_lines, block_tokens=PRESETS[fleet.hardware].block_size)
     later = fields(
         root,
@@ -135,6 +134,11 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "arrivals": lambda at: streams(at, adapters, when=when, recordings=recordings),
             "pipelines": pipelines(adapters, recordings),
             "phases": list_of(phase(adapters, fleet, when=when)),
+            "pins": pins(adapters, fleet),
+            "groups": groups(adapters),
+            "schedules": schedules(adapters),
+            "triggers": triggers(adapters),
+            "weekend": chosen(adapters),
             "periods": list_of(period(when), unique="name"),
             "expect": lambda at: (expected(at, policies), expected_capacity(at, policies)),
         },
@@ -170,10 +174,14 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
     policy = values.get("policy", picker.picking.policy)
     settings = msgspec.structs.replace(
         picker,
-        adapters=_declared(root, adapters, workload=workload),
+        adapters=_declared(root, adapters, workload=workload, values=values),
+        groups=values.get("groups", ()),
+        schedules=values.get("schedules", ()),
+        triggers=values.get("triggers", ()),
         defaults=fleet.limits,
         picking=msgspec.structs.replace(picker.picking, policy=policy),
     )
+    check_day(root, settings)
     expect: tuple[Expected, ...]
     capacities: tuple[ExpectedCapacity, ...]
     expect, capacities = values.get("expect", ((), ()))
@@ -204,11 +212,18 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
     )
 
 
-def _declared(root: At, plan: AdapterPlan, *, workload: Workload) -> tuple[Adapter, ...]:
+def _declared(root: At, plan: AdapterPlan, *, workload: Workload, values: Mapping[str, Any]) -> tuple[Adapter, ...]:
     """What the picker's configuration names."""
+    pinned, weekend = values.get("pins", {}), values.get("weekend", ())
     others = dict.fromkeys(made(root.nearest("phases"), lambda: undeclared_names(workload, known=plan.names)))
     return tuple(
-        Adapter(name=name, rank=plan.rank_of(place), declared=True)
+        Adapter(
+            name=name,
+            rank=plan.rank_of(place),
+            declared=True,
+            pin=pinned.get(name),
+            weekend="deprioritize" if name in weekend else None,
+        )
         for place, name in enumerate(names_of(plan, workload))
         if name not in others
     )
@@ -235,7 +250,7 @@ def _overrides(at: At) -> dict[str, str]:
     return {name: raw(entry.value) for name, entry in at.entries().items()}
 
 
-# -- adapters, run
+# -- adapters
 
 
 def _build_adapters(
@@ -273,35 +288,6 @@ def _adapters(at: At) -> AdapterPlan:
     )(at)
 
 
-def _run(at: At) -> tuple[RunPlan, Seconds]:
-    """The run, and the time of day at which it begins."""
-    values = fields(
-        at,
-        {
-            "from": clock,
-            "to": clock,
-            "for": duration(least=1.0, most=30 * DAY),
-            "seed": integer(least=0),
-            "warm_up": duration(),
-            "window": duration(least=0.1),
-        },
-    )
-    given = at.entries()
-    if ("to" in given) == ("for" in given):
-        at.refuse("must have either to (a time of day) or for (a duration)", value="")
-    if values.keys() != given.keys():
-        raise Refused
-    begin = values.pop("from", 0.0)
-    stretch: Seconds = values.pop("for") if "for" in values else values.pop("to") - begin
-    if stretch <= 0:
-        at.refuse("must end after it begins", value="")
-    warm_up = values.get("warm_up", 0.0)
-    if warm_up >= stretch:
-        at.nearest("warm_up").refuse(f"must be shorter than the run, which lasts {stretch:g}s")
-    values.setdefault("window", next(step for step in _STEPS if stretch / step <= POINTS))
-    return RunPlan(begin=begin, length=stretch, **values), begin
-
-
 # -- the picker's configuration
 
 
@@ -315,6 +301,7 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
             "retention": sections.retention,
             "pressure": sections.pressure,
             "admission": sections.admission,
+            "placement": sections.placement,
             "budgets": sections.budgets,
             "scrape": sections.scrape,
         },

@@ -33,6 +33,7 @@ class SimPod:
         "commanded",
         "due",
         "engine",
+        "listed",
         "pod",
         "registering",
         "scrape",
@@ -45,6 +46,8 @@ class SimPod:
         self.pod = pod
         self.engine = engine
         self.alive = True
+        self.listed = True
+        """Whether discovery names it. It may be there and not be alive, never the other way round."""
         self.due: Seconds | None = None
         """Time of the earliest wake that is scheduled."""
         self.commanded: dict[AdapterName, None] = {}

@@ -8,7 +8,7 @@ The same calls are made as live: `Fleet.apply` with the same events, and what a 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from lorapick.core.fleet import Fleet
 from lorapick.model import events as said
@@ -16,13 +16,10 @@ from lorapick.model.effects import Dispatch, Effect, Load, Register, Reject, Tou
 from lorapick.model.events import Event
 from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
-from lorapick.model.retention import Retention
-from lorapick.model.settings import Settings
 from lorapick.model.units import PodName, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
-    AdapterSpec,
     AdapterUnloaded,
     PodConfig,
     PodEvent,
@@ -37,33 +34,12 @@ from lorapick.sim.commands import Commands
 from lorapick.sim.deadlock import Deadlock, require_found
 from lorapick.sim.kernel import Kernel, Priority
 from lorapick.sim.observer import Observer
+from lorapick.sim.setup import Setup
 from lorapick.sim.simpod import SimPod
-from lorapick.sim.workload.follow import Followers
 
 # Looking a member up in its enum takes longer than what is done with it here.
 _POD, _SCRAPE, _TICK, _CHANGE, _ARRIVAL = (int(each) for each in Priority)
 _SERVED, _FAILED, _REJECTED = Outcome.SERVED, Outcome.FAILED, Outcome.REJECTED
-
-
-class Setup(NamedTuple):
-    """What a world is made of."""
-
-    settings: Settings
-    pods: Sequence[tuple[Pod, PodConfig]]
-    adapters: Sequence[AdapterSpec]
-    """On the disk of every pod."""
-    followers: Followers | None = None
-    """Requests that follow an answer."""
-    draws: Callable[[PodName], Callable[[], float]] | None = None
-    """Gives each pod its numbers for load failures."""
-    retention: Callable[[], Retention] | None = None
-    """Makes what says who leaves a pod's memory, once for each process; None: LRU, as in vLLM."""
-    reports_loaded: bool = False
-    """Whether pods say what they hold."""
-    midnight: Seconds | None = None
-    """Unix time at which the run begins; None: nobody tells the time of day."""
-    journal: bool = False
-    """Whether decisions can be explained afterwards."""
 
 
 class World:
@@ -114,8 +90,9 @@ class World:
             AdapterUnloaded: commands.unloaded,
         }
         self.pods: dict[PodName, SimPod] = {}
+        """Those that are gone or have not come yet too; their time is down time."""
         for pod, config in setup.pods:
-            self.add_pod(pod, config)
+            self.add_pod(pod, config, listed=pod.name not in setup.later)
 
     # -- the run
 
@@ -143,31 +120,60 @@ class World:
     def _under_way(self) -> bool:
         return not self._exhausted or bool(self._open) or self._coming > 0
 
-    def add_pod(self, pod: Pod, config: PodConfig) -> None:
-        """A pod appears, with nothing loaded."""
+    def add_pod(self, pod: Pod, config: PodConfig, *, listed: bool = True) -> None:
+        """A pod appears, with nothing loaded; or is only known of, until `return_pod`."""
         now = self.kernel.now
         setup = self.setup
         draw = setup.draws(pod.name) if setup.draws is not None else None
         engine = PodEngine(config, setup.adapters, now=now, draw=draw, retention=setup.retention)
         sim = SimPod(pod, engine, names=self._names, reports_loaded=setup.reports_loaded, now=now)
         self.pods[pod.name] = sim
-        self.apply(said.PodAppeared, pod=pod)
-        self._report(sim)
+        if listed:
+            self.apply(said.PodAppeared, pod=pod)
+            self._report(sim)
+        else:
+            sim.die(now)
+            sim.listed = False
 
     def restart_pod(self, name: PodName, *, down: Seconds) -> None:
-        """A pod's process dies now and is back, empty, after `down` seconds."""
+        """A pod's process dies now and is back, empty, after `down` seconds. One that is not there does not."""
         sim, now = self.pods[name], self.kernel.now
-        self.advance(sim)
-        lost = sim.die(now)
-        self.observer.restarted(name, now)
-        for request_id in self._commands.died(sim, lost):
-            self._broken(request_id, 502)
+        if not sim.alive:
+            return
+        self._die(sim)
         self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         self.kernel.at(now + down, self._back, argument=sim, priority=_CHANGE)
 
+    def remove_pod(self, name: PodName) -> None:
+        """Discovery no longer names a pod, and its process ends with all that it has."""
+        sim = self.pods[name]
+        if sim.alive:
+            self._die(sim)
+        sim.listed = False
+        self.apply(said.PodGone, pod=name)
+
+    def return_pod(self, name: PodName) -> None:
+        """A pod appears, with nothing loaded; one that is there already drains no longer."""
+        sim = self.pods[name]
+        if not sim.listed:
+            sim.listed = True
+            sim.rise(self.kernel.now)
+        self.apply(said.PodAppeared, pod=sim.pod)
+        if sim.alive:
+            self._report(sim)
+
+    def _die(self, sim: SimPod) -> None:
+        now = self.kernel.now
+        self.advance(sim)
+        lost = sim.die(now)
+        self.observer.restarted(sim.pod.name, now)
+        for request_id in self._commands.died(sim, lost):
+            self._broken(request_id, 502)
+
     def _back(self, sim: SimPod) -> None:
-        sim.rise(self.kernel.now)
-        self._report(sim)
+        if sim.listed and not sim.alive:
+            sim.rise(self.kernel.now)
+            self._report(sim)
 
     def apply(self, kind: Callable[..., Event], **fields: Any) -> None:
         """Hand the core an event of `kind`, now, and perform what it says."""
@@ -354,7 +360,7 @@ class World:
     def _scrape(self, sim: SimPod) -> None:
         if sim.alive:
             self._report(sim)
-        elif self._under_way():
+        elif sim.listed and self._under_way():
             name = sim.pod.name
             self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
         if self._under_way():

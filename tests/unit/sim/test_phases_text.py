@@ -6,7 +6,7 @@ from sim_helpers import SCENARIO
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import PinSpec
 from lorapick.sim.build import specs_of
-from lorapick.sim.scenario import Pin, Restart, Unpin
+from lorapick.sim.fleet_changes import Pin, Restart, Unpin
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.workload.changes import Reweigh, Scale, Split
 from lorapick.sim.workload.popularity import Zipf
@@ -90,7 +90,7 @@ def test_restarts_and_pins():
         ),
         ("{at: 1s, change: {restart: {pod: pod-09, down: 1s}}}", 'must be "pod-01" or "pod-02"'),
         ("{at: 1s, change: {restart: {pod: pod-01}}}", 'the key "down" is missing'),
-        ("{at: 1s, change: {pin: {pods: [pod-01]}}}", 'the key "adapters" is missing'),
+        ("{at: 1s, change: {pin: {pods: [pod-01]}}}", "must have either adapter or adapters"),
         ("{at: 1s, flow: two, change: {rate: 2}}", 'there is no flow "two"; flows are main'),
     ],
 )
