@@ -58,8 +58,8 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.ConfigChanged: intent.on_config_changed,
     events.Ticked: operator.on_ticked,
     events.PeerReported: operator.refuse,
-    events.PlacementComputed: operator.refuse,
-    events.TriggerFired: operator.refuse,
+    events.PlacementComputed: intent.on_placement_computed,
+    events.TriggerFired: intent.on_trigger_fired,
     events.Registered: operator.on_registered,
     events.RegisterFailed: operator.on_register_failed,
     events.Touched: operator.on_touched,
@@ -70,7 +70,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.AliasSet: intent.on_alias_set,
     events.AliasCleared: intent.on_alias_cleared,
     events.AdapterChecked: intent.on_adapter_checked,
-    events.DemandRecalled: operator.refuse,
+    events.DemandRecalled: intent.on_demand_recalled,
 }
 """Exactly one handler for each event (a test holds it)."""
 

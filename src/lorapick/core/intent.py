@@ -7,7 +7,7 @@ comes at once. Not here: what pods answer (see `core.operator`), what is done ab
 import msgspec
 
 from lorapick.core.picking.policies import make_policy
-from lorapick.core.placement import pinning
+from lorapick.core.placement import by_load, pinning
 from lorapick.core.placement.controller import wake
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.wants import Want
@@ -23,10 +23,13 @@ from lorapick.model.events import (
     AliasCleared,
     AliasSet,
     ConfigChanged,
+    DemandRecalled,
     LoadAsked,
     MoveAsked,
     PinCleared,
     PinSet,
+    PlacementComputed,
+    TriggerFired,
     UnloadAsked,
 )
 from lorapick.model.placement import Why
@@ -34,6 +37,8 @@ from lorapick.model.units import AdapterName, Seconds
 
 PIN_REFUSED = "pin_refused"
 """Kind of the note that a pin does not fit."""
+TRIGGER_REFUSED = "trigger_refused"
+"""Kind of the note that an event, or one of its triggers, loads nothing."""
 
 
 def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
@@ -132,8 +137,6 @@ def _learn(state: FleetState, name: AdapterName, event: AdapterChecked) -> list[
         state.adapters[name] = msgspec.structs.replace(
             adapter,
             rank=adapter.rank if adapter.rank is not None else facts.rank,
-            size=adapter.size if adapter.size is not None else facts.size,
-            targets=adapter.targets or facts.targets,
         )
     return []
 
@@ -192,6 +195,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     state.probation.share = settings.admission.probation_slots_share
     state.residency.load_times, state.residency.retention = settings.load_times, settings.retention
     state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
+    state.placement.configure(settings)
     state.aliases = {alias.name: alias for alias in settings.aliases}
     for adapter in settings.adapters:
         before.pop(adapter.name, None)
@@ -203,3 +207,32 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
         state.residency.home(row).excuse()
         state.refresh(row)
     return admit(state, now=now, cause=event.id)
+
+
+def on_trigger_fired(state: FleetState, event: TriggerFired, *, now: Seconds) -> list[Effect]:
+    """Something happened outside; what it loads is wanted for a while."""
+    registry = state.residency.registry
+    fired = state.placement.triggers.fired(
+        event.name,
+        event.attributes,
+        now=now,
+        known=lambda name: name in state.adapters or registry.known(name),
+    )
+    if fired.wants:
+        wake(state, now=now)
+    refused = [{"event": event.name, "why": each.why.value, "detail": each.words} for each in fired.refusals]
+    return [Note(cause=event.id, kind=TRIGGER_REFUSED, facts={**facts}) for facts in refused]
+
+
+def on_placement_computed(state: FleetState, event: PlacementComputed, *, now: Seconds) -> list[Effect]:
+    """A solver has answered; what is older than the last answer is not looked at."""
+    by_load.take(state.placement, event.plan, version=event.version, now=now)
+    return []
+
+
+def on_demand_recalled(state: FleetState, event: DemandRecalled, *, now: Seconds) -> list[Effect]:
+    """What was asked for before this process began."""
+    state.placement.history.recall(event.bins)
+    state.placement.ahead = None
+    wake(state, now=now)
+    return []

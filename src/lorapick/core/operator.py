@@ -5,7 +5,7 @@ decisions that were waiting for them. Not here: what operators want (see `core.i
 """
 
 from lorapick.core.placement import giving
-from lorapick.core.placement.commands import Kind
+from lorapick.core.placement.commands import Failed, Kind
 from lorapick.core.requests import admit, load_over, release, release_due
 from lorapick.core.state import FleetState
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
@@ -87,9 +87,14 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     if row is not None and state.unloads.given(row, event.adapter, now=now, failed=True):
         return [note]  # nobody was sent there for it, and none is
     if row is not None:
-        giving.ended(state, row, event.adapter, kind=Kind.LOAD, now=now, failed=True)
-        state.fail(row, event.adapter, now=now)
+        command = giving.ended(state, row, event.adapter, kind=Kind.LOAD, now=now, failed=_how(event.lasting))
+        if command is None:
+            state.fail(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
+
+
+def _how(lasting: bool) -> Failed:
+    return Failed.LASTING if lasting else Failed.THIS_TIME
 
 
 def on_evicted(state: FleetState, event: Evicted, *, now: Seconds) -> list[Effect]:
@@ -123,7 +128,7 @@ def on_unload_failed(state: FleetState, event: UnloadFailed, *, now: Seconds) ->
     note = Note(cause=event.id, kind="unload_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now, failed=True)
+        giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now, failed=Failed.THIS_TIME)
     if row is None or not state.unloads.ended(row, event.adapter, now=now, failed=True):
         return [note]
     state.tally.unload_failures += 1
@@ -139,6 +144,9 @@ def on_registered(state: FleetState, event: Registered, *, now: Seconds) -> list
     if state.residency.home(row).caches.loads_to_host:
         _in_memory(state, row, name=event.adapter, now=now)
         return release(state, row, now=now, cause=event.id)
+    if event.known_before:
+        state.residency.registered(row, event.adapter)
+        return release(state, row, now=now, cause=event.id)
     load = state.residency.arrived(row, event.adapter, now=now, seconds=None)
     state.placement.load_began(row, now=now)
     return load_over(state, load, now=now, cause=event.id)
@@ -148,7 +156,7 @@ def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds
     """The pod does not know the name; it is told again later."""
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=True)
+        giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     return [Note(cause=event.id, kind="register_failed", facts=facts)]
 
@@ -171,7 +179,10 @@ def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> l
     row = state.columns.row_of.get(event.pod)
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind="touch_failed", facts=facts)
-    if row is None or giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=True) is None:
+    if (
+        row is None
+        or giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=Failed.THIS_TIME) is None
+    ):
         return [note]
     cell = state.residency.home(row).cells.get(event.adapter)
     if cell is not None and cell.tier is Tier.LOADING and not cell.in_flight:

@@ -39,6 +39,7 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
         state.prices.demand.arrived(adapter.name, now=now)
+        state.placement.arrived(adapter.name, request, now=now)
         state.tally.on_probation += state.probation.arrived(adapter.name, now=now)
     return decide(state, flight, now=now, cause=event.id)
 

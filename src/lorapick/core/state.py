@@ -166,7 +166,7 @@ class FleetState:
         self.turns = Turns()
         self.gates = Gates(self.columns, self.residency, loads=self.loads, turns=self.turns, settings=settings)
         self.gates.configure(settings, on=self.policy.coalesces)
-        self.placement = Placement()
+        self.placement = Placement(settings)
         """Who is loaded, kept and moved on purpose."""
         self.gates.keeps, self.gates.warming = self.placement.keeps, self.placement.warming
         self.unloads = Unloading(settings.retention)

@@ -113,6 +113,14 @@ class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
     pinned_bonus: float = 1000.0
 
 
+class WeekendSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """When `weekend: deprioritize` holds; times of the week on local clocks."""
+
+    timezone: str = "UTC"
+    begins: str = "fri 18:00"
+    ends: str = "mon 06:00"
+
+
 class PlacementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Loading, keeping and moving adapters on purpose [R3.4-R3.9]."""
 
@@ -135,6 +143,7 @@ class PlacementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For how long a new pod may be kept from traffic until it has its pins and the popular adapters."""
     handover: Seconds = 30.0
     """For how long a pod that leaves goes on serving what nobody else has yet."""
+    weekend: WeekendSettings = WeekendSettings()
     history: str | None = None
     """SQLite file in which demand is kept; None: it is forgotten at the end."""
     store: str | None = None

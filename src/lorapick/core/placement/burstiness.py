@@ -40,6 +40,10 @@ class Burstiness:
     def __len__(self) -> int:
         return len(self._of)
 
+    def names(self) -> list[AdapterName]:
+        """Adapters that are remembered."""
+        return [*self._of]
+
     def happened(self, adapter: AdapterName, now: Seconds) -> None:
         """One arrival; `now` never goes back by more than a window."""
         counts = self._of.get(adapter)

@@ -7,7 +7,7 @@ Not here: which commands are wise (see `core.placement.guard`).
 """
 
 from collections import deque
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 from lorapick.model.placement import Why
@@ -17,6 +17,8 @@ LONGEST: Seconds = 90.0
 MINUTE: Seconds = 60.0
 PATIENT = 8
 """Failures in a row up to which a pair is tried again at the next tick; from then on after pauses that double."""
+SOON: Seconds = 0.5
+"""A pair that failed is left alone for so long at least, however soon the next tick comes."""
 PAUSE: Seconds = 5.0
 LONGEST_PAUSE: Seconds = 120.0
 REMEMBERED = 20_000
@@ -30,6 +32,14 @@ class Kind(StrEnum):
     REGISTER = "register"
     UNLOAD = "unload"
     TOUCH = "touch"
+
+
+class Failed(Enum):
+    """How a command ended."""
+
+    NO = "done"
+    THIS_TIME = "failed"
+    LASTING = "failed, and will until something changes"
 
 
 class Command(NamedTuple):
@@ -79,19 +89,23 @@ class Commands:
         if moves:
             self._moves.append(command.asked)
 
-    def end(self, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: bool = False) -> Command | None:
+    def end(
+        self, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: Failed = Failed.NO
+    ) -> Command | None:
         """What came of a command; None: it was none of ours, or was given up before."""
         table = self.touches if kind is Kind.TOUCH else self.under_way
         command = table.get(row)
         if command is None or command.adapter != adapter or command.kind is not kind:
             return None
         del table[row]
-        counts = self.failed if failed else self.succeeded
+        counts = self.succeeded if failed is Failed.NO else self.failed
         counts[kind] = counts.get(kind, 0) + 1
-        if not failed:
+        if failed is Failed.NO:
             self._failures.pop((row, adapter), None)
         elif kind is not Kind.TOUCH:
             count = self._failures.get((row, adapter), (0, now))[0] + 1
+            if failed is Failed.LASTING:
+                count = max(count, PATIENT)
             _remember(self._failures, (row, adapter), (count, now + _pause(count)))
         return command
 
@@ -147,7 +161,7 @@ def _within(times: "deque[Seconds]", now: Seconds) -> int:
 
 def _pause(failures: int) -> Seconds:
     if failures < PATIENT:
-        return 0.0
+        return SOON
     return min(LONGEST_PAUSE, PAUSE * 2.0 ** min(failures - PATIENT, 16))
 
 

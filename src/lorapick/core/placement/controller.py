@@ -9,14 +9,14 @@ Not here: sources (see `core.placement.sources`), the guard's rules, how command
 
 from math import inf
 
-from lorapick.core.placement import giving, guard, opening, pinning, registering, sources
+from lorapick.core.placement import ahead, giving, guard, opening, pinning, registering, sources
 from lorapick.core.placement.state import Refusal
 from lorapick.core.placement.targets import ORDER, Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note
 from lorapick.model.placement import Why
 from lorapick.model.tiers import Tier
-from lorapick.model.units import Seconds
+from lorapick.model.units import AdapterName, Seconds
 
 
 def due(state: FleetState, *, now: Seconds) -> bool:
@@ -112,15 +112,39 @@ def _other_victim(state: FleetState, target: Target, *, now: Seconds) -> bool:
 
 
 def _keep(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Touch pins that would be the next to go, where others may come."""
+    """Touch what is to stay and would be the next to go, where others may come."""
     effects: list[Effect] = []
-    for row, keeps in state.placement.keeps.items():
-        home = state.residency.home(row)
-        if len(keeps.pinned) < home.shadow.gpu_slots and not state.loads[row].circuit_open:
-            name = keeps.endangered(home)
-            if name is not None:
-                effects += giving.touch(state, Target(row, name, Why.PIN), now=now, cause=cause)
+    placement = state.placement
+    for row in dict.fromkeys([*placement.keeps, *placement.guarded]):
+        if row not in state.loads or state.loads[row].circuit_open:
+            continue
+        target = _endangered(state, row)
+        if target is not None:
+            effects += giving.touch(state, target, now=now, cause=cause)
     return effects
+
+
+def _endangered(state: FleetState, row: int) -> Target | None:
+    """Who is to stay and would be thrown out by the next load, unless nobody there may go."""
+    placement, home = state.placement, state.residency.home(row)
+    keeps = placement.keeps.get(row)
+    pinned = keeps.endangered(home) if keeps is not None else None
+    if keeps is not None and pinned is not None and len(keeps.pinned) < home.shadow.gpu_slots:
+        return Target(row, pinned, Why.PIN)
+    victim = home.shadow.next_out(home.busy) if home.shadow.free <= 0 else None
+    if victim is None or not _stays(state, row, victim):
+        return None
+    others = [name for name in home.shadow.gpu if not home.busy(name) and not _stays(state, row, name)]
+    return Target(row, victim, placement.wanted[row][victim]) if others else None
+
+
+def _stays(state: FleetState, row: int, name: AdapterName) -> bool:
+    placement = state.placement
+    keeps = placement.keeps.get(row)
+    if keeps is not None and name in keeps.pinned:
+        return True
+    why = placement.wanted.get(row, {}).get(name)
+    return why in sources.KEPT and (why is not Why.FORECAST or ahead.is_firm(state, name))
 
 
 assert [*ORDER] == [*Why]

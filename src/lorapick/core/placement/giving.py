@@ -1,10 +1,11 @@
 """Give commands to pods, and take note of what came of them.
 
-In: targets that the guard accepted; answers of pods. Out: Load, Register, Touch and Unload effects with notes. What begins is believed at once, as with a request that makes an engine load: the picker sends nobody elsewhere for it.
+In: targets that the guard accepted; answers of pods. Out: Load, Register, Touch and Unload effects with notes. What
+begins is believed at once, as with a request that makes an engine load: the picker sends nobody elsewhere for it.
 Not here: which commands (see `core.placement.controller`).
 """
 
-from lorapick.core.placement.commands import Command, Kind
+from lorapick.core.placement.commands import Command, Failed, Kind
 from lorapick.core.placement.targets import INSISTED, Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Load, Note, Register, Touch, Unload
@@ -83,13 +84,16 @@ def _note(state: FleetState, target: Target, *, kind: str, cause: int) -> Note:
 
 
 def ended(
-    state: FleetState, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: bool = False
+    state: FleetState, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: Failed = Failed.NO
 ) -> Command | None:
-    """A pod has answered; None: that was no command of ours. The next tick comes at once."""
+    """A pod has answered; None: that was no command of ours. When it is done the next tick comes at once.
+
+    After a failure it comes when it is due: an answer that came at once would else be asked for again at once.
+    """
     command = state.placement.commands.end(row, adapter, kind=kind, now=now, failed=failed)
-    if command is not None:
+    if command is not None and failed is Failed.NO:
         state.placement.hurry(now)
-        if kind is Kind.UNLOAD and not failed:
+        if kind is Kind.UNLOAD:
             state.placement.unloads.pop((row, adapter), None)
     return command
 
@@ -98,7 +102,7 @@ def give_up(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Commands of which nothing has been heard for too long have failed, as far as we know."""
     effects: list[Effect] = []
     for row, command in state.placement.commands.overdue(now):
-        state.placement.commands.end(row, command.adapter, kind=command.kind, now=now, failed=True)
+        state.placement.commands.end(row, command.adapter, kind=command.kind, now=now, failed=Failed.THIS_TIME)
         cell = state.residency.home(row).cells.get(command.adapter)
         if cell is not None and cell.tier is Tier.LOADING and not cell.in_flight:
             state.residency.left(row, command.adapter, tier=Tier.DISK, now=now, source=Source.COMMANDED)

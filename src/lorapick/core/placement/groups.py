@@ -64,6 +64,11 @@ class Groups:
         self._answers: dict[AdapterName, tuple[Seconds, tuple[Follower, ...]]] = {}
         """Followers, and until when they may be said again."""
 
+    @property
+    def any(self) -> bool:
+        """Whether anybody may follow anybody."""
+        return bool(self._declared) or self.transitions is not None
+
     def called(self, adapter: AdapterName, key: str, *, now: Seconds) -> None:
         """One request for an adapter by one session, tenant or client; nothing without learning."""
         if self.transitions is not None:

@@ -4,7 +4,7 @@ In: the fleet's state. Out: targets, most insistent first; none twice. Not here:
 """
 
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement import opening, pinning
+from lorapick.core.placement import ahead, by_load, opening, pinning
 from lorapick.core.placement.assigning import rows_for
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.targets import Target
@@ -19,6 +19,10 @@ ORDER_LASTS: Seconds = 600.0
 """An order that could not be carried out for so long is dropped, with a note."""
 WARM_PER_MINUTE = 1.0
 """Requests a minute from which on an adapter is brought to a pod that warms up."""
+
+
+KEPT: dict[Why, None] = dict.fromkeys((Why.OPERATOR, Why.SCHEDULE, Why.TRIGGER, Why.FORECAST))
+"""Kept in their slots by a touch when they would be the next to go; of the forecast's, those that are firm."""
 
 
 class Collected:
@@ -37,10 +41,15 @@ class Collected:
             there[target.adapter] = target.why
             self.targets.append(target)
 
-    def give(self, want: Want) -> tuple[int, ...]:
-        """Find pods for a want."""
+    def add_if_room(self, target: Target) -> None:
+        """One more, unless more insistent ones take all slots of its pod."""
+        if len(self.wanted.get(target.row, ())) < self.state.residency.home(target.row).shadow.gpu_slots:
+            self.add(target)
+
+    def give(self, want: Want, *, near: int = -1) -> tuple[int, ...]:
+        """Find pods for a want; nothing known of it, best `near` a row."""
         key = (want.why, want.name, want.adapter)
-        before = self.state.placement.assigned.get(key, ())
+        before = self.state.placement.assigned.get(key, (near,) if near >= 0 else ())
         rows = self.assigned[key] = rows_for(self.state, want, wanted=self.wanted, before=before)
         for row in rows:
             self.add(Target(row, want.adapter, want.why, want.name))
@@ -49,23 +58,70 @@ class Collected:
 
 def collect(state: FleetState, *, now: Seconds, cause: int, effects: list[Effect]) -> list[Target]:
     """All targets as of now; notes of orders that are done or dropped are added to `effects`."""
-    found = Collected(state)
+    placement, found = state.placement, Collected(state)
+    placement.look_at_calendar(state.settings, now=now)
     for target in pinning.targets(state):
         found.add(target)
     effects += _orders(found, now=now, cause=cause)
-    for row in state.placement.leaving:
+    for row in placement.leaving:
         for name in opening.to_hand_over(state, row, now=now):
             found.give(Want(adapter=name, why=Why.HANDOVER, name=state.columns.targets[row].pod))
-    for row in state.placement.warming:
+    for want in _by_calendar(state, now=now):
+        if _known(state, want.adapter):
+            found.give(want)
+    _followers(found, now=now)
+    for row in placement.warming:
         _warm_up(found, row, now=now)
-    state.placement.assigned = found.assigned
+    effects += by_load.ask(state, now=now, cause=cause)
+    for target in by_load.targets(state, now=now):
+        found.add_if_room(target)
+    effects += ahead.look(state, now=now, cause=cause)
+    _ahead(found)
+    placement.assigned = found.assigned
+    placement.guarded = _guarded(found)
     return found.targets
 
 
 def watches_time(state: FleetState) -> bool:
     """Whether some source may want something else merely because time passes."""
-    del state
-    return False
+    settings, placement = state.settings, state.placement
+    asked = settings.schedules or placement.forecast is not None or placement.by_load or settings.placement.history
+    return bool(asked or placement.called or placement.triggers.due(state.now))
+
+
+def _by_calendar(state: FleetState, *, now: Seconds) -> tuple[Want, ...]:
+    placement = state.placement
+    wall = placement.wall(now)
+    scheduled = placement.schedules.due(wall, now=now) if wall is not None else ()
+    return (*scheduled, *placement.triggers.due(now))
+
+
+def _known(state: FleetState, name: AdapterName) -> bool:
+    return name in state.adapters or state.residency.registry.known(name)
+
+
+def _followers(found: Collected, *, now: Seconds) -> None:
+    """Followers of who was called: where they are, else on their leader's pod if that has room, else elsewhere."""
+    placement = found.state.placement
+    for name, called in [*placement.called.items()]:
+        if called.want.until is not None and now >= called.want.until:
+            del placement.called[name]
+        elif not placement.is_deprioritised(name) and _known(found.state, name):
+            rows = ahead.rows_holding(found.state, called.leader)
+            found.give(called.want, near=rows[0] if rows else -1)
+
+
+def _ahead(found: Collected) -> None:
+    """Whoever is there stays there; whoever is not is brought to a pod that has room for it."""
+    for want, there in ahead.wants(found.state):
+        if there:
+            found.add(Target(ahead.rows_holding(found.state, want.adapter)[0], want.adapter, Why.FORECAST))
+        else:
+            found.give(want)
+
+
+def _guarded(found: Collected) -> dict[int, None]:
+    return dict.fromkeys(row for row, there in found.wanted.items() if any(why in KEPT for why in there.values()))
 
 
 def _orders(found: Collected, *, now: Seconds, cause: int) -> list[Effect]:
@@ -116,6 +172,7 @@ def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
     if room <= 0 or (keeps is not None and keeps.reserved):
         return
     asked = [(name, rate) for name, rate in state.prices.demand.rates(now=now) if rate * 60.0 >= WARM_PER_MINUTE]
+    asked = [each for each in asked if not state.placement.is_deprioritised(each[0])]
     asked.sort(key=lambda each: (_copies(state, each[0]) > 0, -each[1], each[0]))
     for name, _ in asked[:room]:
         found.add(Target(row, name, Why.WARM_UP))

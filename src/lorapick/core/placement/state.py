@@ -4,17 +4,34 @@ Not here: behaviour (see `core.placement.controller`, `core.placement.guard`).
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from math import inf
 from typing import Any, NamedTuple
 
+from lorapick.core.forecast.blend import Blend
+from lorapick.core.forecast.choose import Choice, Turnover
+from lorapick.core.forecast.history import History
+from lorapick.core.forecast.models import Forecast, LastHour, Seasonal
+from lorapick.core.placement.burstiness import Burstiness
+from lorapick.core.placement.calendar import is_weekend, week_minute
 from lorapick.core.placement.commands import Commands
+from lorapick.core.placement.groups import Groups
 from lorapick.core.placement.keeping import Keeps
 from lorapick.core.placement.pins import Pinned
+from lorapick.core.placement.replicas import Replicas
+from lorapick.core.placement.schedules import Schedules
+from lorapick.core.placement.triggers import Triggers
 from lorapick.core.placement.wants import Want
 from lorapick.model.placement import AdapterFacts, Why
+from lorapick.model.requests import Request
+from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, PodName, Seconds
 
 MOST_REFUSALS = 512
+MOST_CALLED = 1000
+"""Followers wanted at once."""
+FOLLOWS_WITHIN: Seconds = 60.0
+"""For how long a follower is wanted after its leader was called."""
 
 
 class Order(NamedTuple):
@@ -36,16 +53,39 @@ class Refusal(NamedTuple):
     since: Seconds
 
 
+class Called(NamedTuple):
+    """A follower that is wanted because its leader was called."""
+
+    want: Want
+    leader: AdapterName
+
+
+class Ahead(NamedTuple):
+    """Whom the forecast wants held in one bin."""
+
+    number: int
+    choice: Choice
+    brought: dict[AdapterName, None]
+    """Those of them that were in a slot since: only firm ones are brought back."""
+
+
+_FORECASTS: dict[str, Callable[[History], Forecast]] = {"last_hour": LastHour, "seasonal": Seasonal, "blend": Blend}
+
+
 class Placement:
     """State of the controller."""
 
     __slots__ = (
-        "assigned", "commands", "facts", "keeps", "leaving", "longest_missing", "missing_since", "next_tick", "orders",
-        "pinned", "plan", "problems", "refusals", "retiring", "said_of_pins", "unknown", "unloads", "unwanted",
+        "_weekend", "ahead", "asked_version", "assigned", "burstiness", "by_load", "called", "commands",
+        "deprioritised", "facts", "forecast", "groups", "guarded", "history", "keeps",
+        "keeps_history", "leaders", "leaving", "longest_missing",
+        "missing_since", "moving", "next_tick", "orders", "pinned", "plan", "plan_version", "problems", "refusals",
+        "replicas", "retiring", "said_of_pins", "schedules", "solve_at", "triggers", "turnover",
+        "unknown", "unloads", "unwanted",
         "wall_offset", "wanted", "warming",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.commands = Commands()
         self.keeps: dict[int, Keeps] = {}
         """By row; only of pods where something is pinned or that are reserved."""
@@ -65,6 +105,26 @@ class Placement:
         """What each pod should hold, as of the last tick."""
         self.plan: dict[AdapterName, tuple[PodName, ...]] = {}
         """The solver's last answer."""
+        self.plan_version = 0
+        self.asked_version = 0
+        self.solve_at: Seconds = -inf
+        """When to ask it again."""
+        self.moving: dict[tuple[int, AdapterName], Seconds] = {}
+        """Copies that would pay, and until when they are tried."""
+        self.by_load = False
+        self.burstiness = Burstiness()
+        self.replicas = Replicas()
+        self.history = History()
+        self.forecast: Forecast | None = None
+        self.turnover = Turnover()
+        self.ahead: Ahead | None = None
+        self.called: dict[AdapterName, Called] = {}
+        """Followers of who was called, until their time is up."""
+        self.guarded: dict[int, None] = {}
+        """Pods with something that is wanted for a time: who goes next there is looked at after each load."""
+        self.deprioritised: dict[AdapterName, None] = {}
+        """Who counts for less at weekends, while it is one."""
+        self._weekend: tuple[AdapterName, ...] = ()
         self.warming: dict[int, Seconds] = {}
         """Pods that take no traffic yet, and since when."""
         self.leaving: dict[int, Seconds] = {}
@@ -81,11 +141,71 @@ class Placement:
         self.wall_offset: Seconds | None = None
         """Unix time minus the driver's; None: nobody has told the time of day."""
         self.next_tick: Seconds = inf
+        self.groups = Groups(())
+        self.triggers = Triggers(())
+        self.configure(settings)
+
+    def configure(self, settings: Settings) -> None:
+        """Take over settings; what is remembered stays."""
+        wanted = settings.placement
+        counted = self.groups.transitions
+        self.groups = Groups(settings.groups, learn=(counted or True) if wanted.learn_groups else False)
+        self.leaders = self.groups.leaders()
+        self.schedules = Schedules(settings.schedules)
+        self.triggers = self.triggers.changed_to(settings.triggers)
+        make = _FORECASTS.get(wanted.forecast)
+        if make is None:
+            self.forecast = None
+        elif self.forecast is None or self.forecast.name != wanted.forecast:
+            self.forecast = make(self.history)
+        self.keeps_history = wanted.forecast != "off" or wanted.history is not None
+        self.by_load = wanted.replicas == "auto"
+        self._weekend = tuple(adapter.name for adapter in settings.adapters if adapter.weekend is not None)
+
+    def wall(self, now: Seconds) -> Seconds | None:
+        """Unix time; None: nobody has told."""
+        return None if self.wall_offset is None else self.wall_offset + now
+
+    def look_at_calendar(self, settings: Settings, *, now: Seconds) -> None:
+        """Whether it is a weekend."""
+        wall, weekend = self.wall(now), settings.placement.weekend
+        if self._weekend and wall is not None:
+            begins, ends = week_minute(weekend.begins), week_minute(weekend.ends)
+            there = is_weekend(wall, timezone=weekend.timezone, start=begins, end=ends)
+            self.deprioritised = dict.fromkeys(self._weekend) if there else {}
+        else:
+            self.deprioritised = {}
+
+    def is_deprioritised(self, name: AdapterName) -> bool:
+        """Whether nobody is to bring it anywhere unless somebody insists."""
+        return name in self.deprioritised
+
+    def arrived(self, name: AdapterName, request: Request, *, now: Seconds) -> None:
+        """Somebody asks for an adapter."""
+        if self.by_load:
+            self.burstiness.happened(name, now)
+        if self.wall_offset is not None and self.keeps_history:
+            self.history.count(name, self.wall_offset + now)
+        if self.groups.any:
+            self._called(name, request, now=now)
+
+    def _called(self, name: AdapterName, request: Request, *, now: Seconds) -> None:
+        key = request.session or request.tenant or request.fairness_id
+        if key is not None:
+            self.groups.called(name, key, now=now)
+        for follower in self.groups.followers_of(name, now=now):
+            if len(self.called) >= MOST_CALLED and follower.adapter not in self.called:
+                break
+            if follower.adapter not in self.called:
+                self.hurry(now)
+            self.called[follower.adapter] = Called(follower.want(until=now + FOLLOWS_WITHIN), name)
 
     def load_began(self, row: int, *, now: Seconds) -> None:
         """A request makes a pod load; where something is pinned, who goes next is looked at before anybody else."""
         self.commands.load_began(row, now=now)
-        if row in self.keeps:
+        if self.forecast is not None:
+            self.turnover.loaded()
+        if row in self.keeps or row in self.guarded:
             self.hurry(now)
 
     def hurry(self, now: Seconds) -> None:
@@ -108,9 +228,10 @@ class Placement:
         self.wanted.pop(row, None)
         self.warming.pop(row, None)
         self.leaving.pop(row, None)
+        self.guarded.pop(row, None)
         self.unknown.pop(row, None)
         tables: tuple[dict[tuple[int, AdapterName], Any], ...]
-        tables = (self.refusals, self.missing_since, self.unloads, self.unwanted)
+        tables = (self.refusals, self.missing_since, self.unloads, self.unwanted, self.moving)
         for table in tables:
             for pair in [pair for pair in table if pair[0] == row]:
                 del table[pair]

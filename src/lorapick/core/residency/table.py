@@ -247,6 +247,11 @@ class Residency(Moves):
         self._move(home, name, cell=cell, tier=tier if tier is Tier.CPU else Tier.DISK, now=now, source=source)
         self._settle(home, now=now)
 
+    def registered(self, row: int, name: AdapterName) -> None:
+        """The pod accepts a name; where the adapter is has not changed."""
+        self.registry.add(row, name)
+        self._write(self._pods[row], name)
+
     def unregistered(self, row: int, name: AdapterName, *, now: Seconds) -> None:
         """An unload succeeded: the engine answers 404. On vLLM the weights keep their slot until the LRU moves on."""
         self.registry.drop(row, name)

@@ -5,14 +5,13 @@ is named exists: pods and catalogues may know adapters that the file does not.
 """
 
 import re
-import zoneinfo
 from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.core.placement.cron import CronError, parse_cron
+from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.wire.config.document import At, nearest_word
 from lorapick.wire.config.readers import (
     Reader,
@@ -27,6 +26,7 @@ from lorapick.wire.config.readers import (
     record,
     size,
     text,
+    timezone,
     word,
 )
 
@@ -140,21 +140,12 @@ def _cron(at: At) -> str:
     return value
 
 
-def _timezone(at: At) -> str:
-    value = text(at)
-    known = zoneinfo.available_timezones()
-    if value not in known:
-        hint = nearest_word(value, known)
-        at.refuse("must be a time zone of the IANA database", hint=hint or 'for example "America/Mexico_City" or "UTC"')
-    return value
-
-
 schedule: Reader[Schedule] = record(
     Schedule,
     {
         "adapters": list_of(adapter_name, least=1, unique=""),
         "cron": _cron,
-        "timezone": _timezone,
+        "timezone": timezone,
         "replicas": _replicas,
         "for": duration(least=1.0),
         "selector": labels,

@@ -14,18 +14,8 @@ import msgspec
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 
 LATER: dict[str, str] = {
-    "adapters.list[].pin.replicas": "no controller places pins by count; pins by pods or selector count in the score",
-    "adapters.list[].pin.reserve": "pinned pods take other adapters too",
-    "adapters.list[].weekend": "nothing is different at weekends",
-    "adapters.list[].revision": "is not compared with what a pod has loaded",
-    "adapters.list[].targets": "is not compared with what a pod can load",
     "adapters.list[].size": "loads are expected to take load_times whatever their size",
-    "adapters.list[].sha256": "no file is compared with it",
-    "groups": "no adapter is loaded because another was called",
-    "schedules": "nothing is loaded at set times",
-    "triggers": "no event loads anything; POST /v1/events is answered with 501",
     "slo": "no decision looks at it",
-    "budgets.loads_per_pod_per_minute": "loads are limited to budgets.loads_at_once, not per minute",
 }
 """Path of each key (`[]`: every item of a list), and what does not happen although it is set."""
 HEADING = "parsed, not yet acted on"

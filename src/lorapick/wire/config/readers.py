@@ -8,6 +8,7 @@ Not here: the keys of any section.
 import contextlib
 import math
 import re
+import zoneinfo
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -187,6 +188,16 @@ def no_duplicates(places: Iterable[At], *, what: str, same: Callable[[At], Hasha
         if before is not place:
             where = f"line {before.node.start_mark.line + 1}"
             place.note(f"this {what or 'value'} stands twice; the first is in {where}")
+
+
+def timezone(at: At) -> str:
+    """Name of a time zone."""
+    value = text(at)
+    known = zoneinfo.available_timezones()
+    if value not in known:
+        hint = nearest_word(value, known)
+        at.refuse("must be a time zone of the IANA database", hint=hint or 'for example "America/Mexico_City" or "UTC"')
+    return value
 
 
 def labels(at: At) -> dict[str, str]:

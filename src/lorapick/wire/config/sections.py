@@ -8,6 +8,7 @@ import ipaddress
 import itertools
 from collections.abc import Collection
 
+from lorapick.core.placement.calendar import CalendarError, week_minute
 from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
@@ -23,6 +24,7 @@ from lorapick.model.settings import (
     ScrapeSettings,
     ServerSettings,
     SloSettings,
+    WeekendSettings,
     Weights,
 )
 from lorapick.model.units import Ratio
@@ -40,6 +42,7 @@ from lorapick.wire.config.readers import (
     share,
     size,
     text,
+    timezone,
     word,
 )
 
@@ -184,6 +187,15 @@ budgets: Reader[BudgetSettings] = record(
 )
 
 
+def _week_time(at: At) -> str:
+    value = text(at)
+    try:
+        week_minute(value)
+    except CalendarError as error:
+        at.refuse(str(error))
+    return value
+
+
 placement: Reader[PlacementSettings] = record(
     PlacementSettings,
     {
@@ -197,6 +209,11 @@ placement: Reader[PlacementSettings] = record(
         "learn_groups": boolean,
         "warm_up": duration(most=_HOUR),
         "handover": duration(most=_HOUR),
+        "weekend": record(
+            WeekendSettings,
+            {"timezone": timezone, "from": _week_time, "to": _week_time},
+            names={"from": "begins", "to": "ends"},
+        ),
         "history": text,
         "store": text,
         "sources": list_of(text, unique=""),

@@ -56,6 +56,8 @@ def test_a_pin_that_fails_to_load_is_tried_again_at_the_next_tick():
     pin(book, "legal", replicas=1)
     for _ in range(3):
         book.apply(events.LoadFailed, pod="a", adapter="legal", by=BY, why="HTTP 500")
+        assert commands(book) == [], "not at once: a pod that answers at once would be asked without end"
+        tick(book)
         assert commands(book) == [("Load", "a", "legal")]
     done(book, "a", "legal")
     tick(book)

@@ -1,0 +1,97 @@
+"""Load ahead of need what a forecast expects to be asked for [R3.5].
+
+In: counts of requests in bins of time, a forecast. Out: who is to be held in the bin that runs now, as targets; bins
+that are over, to be kept. Whoever is firm is held for the whole bin; others are brought once, and give way to whoever
+is asked for. Without the time of day nobody is forecast.
+Not here: forecasts and the choice (see `core.forecast`), whether a load is allowed (see `core.placement.guard`).
+"""
+
+from collections.abc import Iterable
+
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.forecast.choose import choose
+from lorapick.core.forecast.history import BIN, bin_of
+from lorapick.core.placement.state import Ahead
+from lorapick.core.placement.wants import Want
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect, KeepDemand
+from lorapick.model.placement import Why
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, Seconds
+
+
+def look(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """When a bin is over, give it out to be kept, and choose anew."""
+    placement = state.placement
+    wall = placement.wall(now)
+    if wall is None or wall < 0:
+        return []
+    number = bin_of(wall)
+    if placement.ahead is not None and placement.ahead.number == number:
+        return []
+    bins = placement.history.close(wall)
+    _choose(state, number)
+    return [KeepDemand(cause=cause, bins=bins)] if bins else []
+
+
+def _choose(state: FleetState, number: int) -> None:
+    placement, start = state.placement, number * BIN
+    forecast = placement.forecast
+    if forecast is None:
+        placement.ahead = None
+        return
+    slots = _slots(state)
+    most = placement.turnover.most(slots)
+    rates = {name: rate for name, rate in forecast.rates(start, most=most).items() if _may(state, name)}
+    choice = choose(rates, forecast.chances(start), residents=_residents(state), slots=slots)
+    placement.turnover.turn(firm=choice.firm)
+    placement.ahead = Ahead(number, choice, {})
+
+
+def _may(state: FleetState, name: AdapterName) -> bool:
+    placement = state.placement
+    known = state.residency.registry.known(name)
+    return known and not placement.is_deprioritised(name) and name not in placement.pinned.rows
+
+
+def _slots(state: FleetState) -> int:
+    """Slots in which adapters may be held that are not pinned."""
+    keeps = state.placement.keeps
+    return sum(
+        state.residency.home(row).shadow.gpu_slots - (len(keeps[row].pinned) if row in keeps else 0)
+        for row in state.loads
+        if not (row in keeps and keeps[row].reserved) and not state.loads[row].draining
+    )
+
+
+def _residents(state: FleetState) -> Iterable[AdapterName]:
+    return dict.fromkeys(name for row in state.loads for name in state.residency.home(row).shadow.gpu)
+
+
+def rows_holding(state: FleetState, name: AdapterName) -> list[int]:
+    """Rows that have an adapter in a slot or load it."""
+    codes = state.columns.adapters.get(name)
+    if codes is None:
+        return []
+    return [row for row in state.loads if codes[row] & TIER_BITS >= Tier.LOADING]
+
+
+def wants(state: FleetState) -> list[tuple[Want, bool]]:
+    """Who is to be held now, best first, and whether it is there already."""
+    ahead = state.placement.ahead
+    if ahead is None:
+        return []
+    found = []
+    for place, name in enumerate(ahead.choice.hold):
+        there = bool(rows_holding(state, name))
+        if there:
+            ahead.brought[name] = None
+        if there or place < ahead.choice.firm or name not in ahead.brought:
+            found.append((Want(adapter=name, why=Why.FORECAST, name="forecast"), there))
+    return found
+
+
+def is_firm(state: FleetState, name: AdapterName) -> bool:
+    """Whether the forecast wants an adapter held for the whole bin."""
+    ahead = state.placement.ahead
+    return ahead is not None and name in ahead.choice.hold[: ahead.choice.firm]

@@ -1,0 +1,139 @@
+"""Placement by load: how many copies each adapter should have, where, and which moves pay [R3.9].
+
+In: the fleet's state; a solver's answer. Out: a `Solve` every so often, and the targets of its last answer. The solver
+runs elsewhere and its answer comes back as an event; until then the one before holds. Copies that are there and wanted
+are targets too: nothing else that placement wants throws them out.
+Not here: the solver (see `core.placement.solving`), the number of copies (see `core.placement.replicas`).
+"""
+
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.placement.guard import cannot_serve
+from lorapick.core.placement.rebalance import rebalance
+from lorapick.core.placement.state import Placement
+from lorapick.core.placement.targets import Target
+from lorapick.core.state import FleetState
+from lorapick.model.effects import Effect, Note, Solve
+from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom, Why
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, PodName, Seconds
+
+MOVE_LASTS: Seconds = 60.0
+"""A move that could not be made for so long is given up."""
+
+
+def on(state: FleetState) -> bool:
+    """Whether adapters are placed by load at all."""
+    return state.settings.placement.replicas == "auto"
+
+
+def ask(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Have the solver look again, when it is time."""
+    placement = state.placement
+    if not on(state) or now < placement.solve_at or not state.loads:
+        return []
+    placement.solve_at = now + state.settings.placement.solve_every
+    placement.asked_version += 1
+    found = problem(state, now=now)
+    if not found.adapters:
+        return []
+    effects: list[Effect] = _rebalance(state, found, now=now, cause=cause)
+    return [*effects, Solve(cause=cause, problem=found)]
+
+
+def targets(state: FleetState, *, now: Seconds) -> list[Target]:
+    """What the last plan and the moves that pay want."""
+    if not on(state):
+        return []
+    placement, row_of = state.placement, state.columns.row_of
+    found = [
+        Target(row_of[pod], name, Why.DEMAND) for name, pods in placement.plan.items() for pod in pods if pod in row_of
+    ]
+    placement.moving = {pair: until for pair, until in placement.moving.items() if now < until}
+    return [*found, *(Target(row, name, Why.REBALANCE) for row, name in placement.moving)]
+
+
+def problem(state: FleetState, *, now: Seconds) -> PlacementProblem:
+    """The fleet as a solver sees it: pods without the slots of pins, adapters that are asked for, busiest first."""
+    pods = {row: _room(state, row) for row in state.loads if not _away(state, row)}
+    adapters = [_placed(state, name, rows=[*pods], now=now) for name in state.placement.burstiness.names()]
+    wanted = [each for each in adapters if each.replicas > 0]
+    wanted.sort(key=lambda each: (-each.rate, each.adapter))
+    version = state.placement.asked_version
+    return PlacementProblem(version=version, pods=tuple(pods.values()), adapters=tuple(wanted))
+
+
+def _away(state: FleetState, row: int) -> bool:
+    load, keeps = state.loads[row], state.placement.keeps.get(row)
+    reserved = keeps is not None and keeps.reserved
+    return load.draining or load.circuit_open or reserved or bool(state.columns.prefill_only[row])
+
+
+def _room(state: FleetState, row: int) -> PodRoom:
+    pod, keeps = state.columns.pods[row], state.placement.keeps.get(row)
+    assert pod is not None
+    slots = state.residency.home(row).shadow.gpu_slots - (len(keeps.pinned) if keeps is not None else 0)
+    return PodRoom(
+        pod=pod.name,
+        slots=max(0, slots),
+        base_model=pod.base_model,
+        max_rank=int(state.columns.max_rank[row]),
+        zone=pod.zone,
+        load=state.columns.load[row],
+    )
+
+
+def _placed(state: FleetState, name: AdapterName, *, rows: list[int], now: Seconds) -> PlacedAdapter:
+    placement, prices, adapter = state.placement, state.prices, state.adapters.get(name)
+    rate = placement.burstiness.rate(name, now)
+    pinned = placement.pinned.rows.get(name, ())
+    mean = sum(state.columns.load[row] for row in rows) / len(rows) if rows else 0.0
+    count = placement.replicas.want(
+        name,
+        rate=rate,
+        service=prices.service.expected(mean),
+        burst=placement.burstiness.burst(name, now),
+        pods=len(rows),
+        now=now,
+    )
+    if placement.is_deprioritised(name) or name in placement.problems or name in placement.retiring:
+        count = 0
+    codes = state.columns.adapter_row(name)
+    open_rows = [row for row in rows if row not in pinned and cannot_serve(state, row, name) is None]
+    base = adapter.base_model if adapter is not None else None
+    return PlacedAdapter(
+        adapter=name,
+        replicas=max(0, min(count - len(pinned), len(open_rows))),
+        base_model=base if base is not None else state.settings.base_model,
+        rank=adapter.rank if adapter is not None else None,
+        rate=rate,
+        load_seconds=prices.loads.disk,
+        warm_seconds=prices.loads.cpu,
+        now_on=_pods(state, [row for row in open_rows if codes[row] & TIER_BITS >= Tier.LOADING]),
+        warm_on=_pods(state, [row for row in open_rows if codes[row] & TIER_BITS == Tier.CPU]),
+        follows=placement.leaders.get(name),
+    )
+
+
+def _pods(state: FleetState, rows: list[int]) -> tuple[PodName, ...]:
+    return tuple(state.columns.targets[row].pod for row in rows)
+
+
+def _rebalance(state: FleetState, found: PlacementProblem, *, now: Seconds, cause: int) -> list[Effect]:
+    """Moves that pay, within what is left of the churn budget; the guard has its say as with any other."""
+    placement, row_of = state.placement, state.columns.row_of
+    budget = int(state.settings.placement.moves_per_minute - placement.commands.moves_in_last_minute(now))
+    effects: list[Effect] = []
+    for move in rebalance(found, budget=max(0, budget)):
+        placement.moving[row_of[move.pod], move.adapter] = now + MOVE_LASTS
+        facts: dict[str, str | float] = {"adapter": move.adapter, "to": move.pod, "why": move.why}
+        effects.append(Note(cause=cause, kind="rebalance", facts=facts))
+    return effects
+
+
+def take(placement: Placement, plan: dict[AdapterName, tuple[PodName, ...]], *, version: int, now: Seconds) -> bool:
+    """A solver's answer; whether it is newer than what there is."""
+    if version <= placement.plan_version or version > placement.asked_version:
+        return False
+    placement.plan, placement.plan_version = plan, version
+    placement.hurry(now)
+    return True
