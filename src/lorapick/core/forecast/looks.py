@@ -2,11 +2,7 @@
 
 In: a history, the number of a bin. Out: requests in that bin by column, one array per look, from earlier bins only.
 Not here: which look to believe (see `core.forecast.blend`).
-
-Sums go element by element in a fixed order, so that they are the same on every machine.
 """
-
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -63,8 +59,8 @@ def last_bins(history: History, number: int, bins: int, *, most: float) -> Float
 def just_now(history: History, number: int, *, most: float) -> tuple[Floats, Floats]:
     """Means of the last bins, those of `RECENT_BINS` and of `HOUR_BINS`."""
     first = max(number - _REACH, history.first or 0)
-    rows = [history.counts(each, most=most) for each in range(number - 1, first - 1, -1)]
-    return _weighted(rows, _FADES[0]), _weighted(rows, _FADES[1])
+    rows = history.rows(first, number, most=most)
+    return _weighted(rows, _RECENT), _weighted(rows, _HOUR)
 
 
 def same_times(history: History, number: int, *, most: float) -> tuple[Floats, Floats] | None:
@@ -97,33 +93,35 @@ def same_week(history: History, number: int, *, most: float) -> tuple[Floats, in
 
 def _before(history: History, middle: int, *, most: float) -> Floats:
     """The hour before a bin, as smooth as the bin itself is looked at: bins near both ends count less."""
-    total = np.zeros(history.columns)
-    for offset, weight in _HOUR_BEFORE:
-        total += weight * history.counts(middle + offset, most=most)
-    return total
+    rows = history.rows(middle - _BACK, middle + _NARROW, most=most)
+    return _weighted(rows, _HOUR_BEFORE)
 
 
 def _mean(history: History, numbers: range, *, most: float) -> Floats:
     return history.sums(numbers.start, numbers.stop, most=most) / len(numbers)
 
 
-def _weighted(rows: Iterable[Floats], weights: Sequence[float]) -> Floats:
-    used = [(row, weight) for row, weight in zip(rows, weights, strict=False)]
-    total = np.zeros(len(used[0][0])) if used else np.zeros(0)
-    for row, weight in used:
-        total += weight * row
-    return total / sum(weight for _, weight in used) if used else total
+def _weighted(rows: Floats, weights: Floats) -> Floats:
+    """Weighted mean of rows, with the weights that belong to the last of them."""
+    used = weights[len(weights) - len(rows) :]
+    total: Floats = (rows * used[:, np.newaxis]).sum(axis=0)
+    mean: Floats = total / used.sum()
+    return mean
 
 
-def _hour_before() -> list[tuple[int, float]]:
-    """Offsets and weights: the mean, over each bin of the hour, of the bins up to `_NARROW` away from it."""
-    width = 2 * _NARROW + 1
-    found: dict[int, float] = {}
-    for back in range(1, PER_HOUR + 1):
-        for side in range(-_NARROW, _NARROW + 1):
-            found[side - back] = found.get(side - back, 0.0) + 1.0 / (PER_HOUR * width)
-    return sorted(found.items())
+def _fading(bins: float) -> Floats:
+    """Weights of the `_REACH` last bins, the earliest first."""
+    return np.array([(1.0 - 1.0 / bins) ** back for back in range(_REACH)][::-1])
 
 
+def _hour_before() -> Floats:
+    """Weights of bins from `_BACK` before one on: the mean, over the hour before it, of those up to `_NARROW` away."""
+    weights = np.zeros(_BACK + _NARROW)
+    for bin_of_hour in range(PER_HOUR):
+        weights[bin_of_hour : bin_of_hour + 2 * _NARROW + 1] += 1.0
+    return weights / weights.sum()
+
+
+_RECENT = _fading(RECENT_BINS)
+_HOUR = _fading(HOUR_BINS)
 _HOUR_BEFORE = _hour_before()
-_FADES = [[(1.0 - 1.0 / bins) ** back for back in range(_REACH)] for bins in (RECENT_BINS, HOUR_BINS)]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.core.forecast.history import BIN, PER_WEEK, History, bin_of
+from lorapick.core.forecast.history import BIN, PER_DAY, PER_WEEK, History, bin_of
 from lorapick.model.placement import DemandBin
 
 MONDAY = 1_700_438_400.0
@@ -82,7 +82,7 @@ def test_a_clock_that_goes_back_reopens_its_bin():
 
 
 def test_a_clock_that_jumps_over_years_and_comes_back_loses_nothing():
-    history = History(most_bins=10)
+    history = History(most_days=3)
     for number in range(5):
         asked(history, "a", at=MONDAY + number * BIN)
     asked(history, "a", at=MONDAY + 500 * PER_WEEK * BIN)
@@ -93,14 +93,50 @@ def test_a_clock_that_jumps_over_years_and_comes_back_loses_nothing():
     assert [totals(history, first + n, first + n + 1) for n in range(6)] == 6 * [{"a": 1}]
 
 
-def test_bins_are_bounded_and_the_earliest_go():
-    history = History(most_bins=3)
+def test_days_are_bounded_and_the_earliest_go():
+    history = History(most_days=3)
     assert history.first is None
-    for number in range(5):
-        asked(history, "a", at=MONDAY + number * BIN)
-    history.close(MONDAY + 5 * BIN)
-    assert history.first == bin_of(MONDAY) + 2
-    assert totals(history, 0, 0) == {}
+    for day in range(5):
+        asked(history, "a", at=MONDAY + (day * PER_DAY + 7) * BIN)
+    history.close(MONDAY + 5 * PER_DAY * BIN)
+    monday = bin_of(MONDAY)
+    assert history.first == monday + 2 * PER_DAY
+    assert totals(history, monday, monday + 5 * PER_DAY) == {"a": 3}
+
+
+def test_sums_and_rows_go_over_midnight_and_count_so_many_of_each_bin():
+    history = History()
+    last = MONDAY + (PER_DAY - 1) * BIN
+    asked(history, "a", at=last, times=5)
+    asked(history, "a", at=last + BIN, times=2)
+    asked(history, "b", at=last + BIN)
+    history.close(last + 2 * BIN)
+    first = bin_of(last)
+    assert history.sums(first, first + 2).tolist() == [7, 1]
+    assert history.sums(first, first + 2, most=3).tolist() == [5, 1]
+    assert history.rows(first - 1, first + 3, most=3).tolist() == [[0, 0], [3, 0], [2, 1], [0, 0]]
+    assert history.counts(first + 1).tolist() == [2, 1]
+    assert history.sums(first, first).tolist() == [0, 0]
+    assert history.names == ["a", "b"]
+
+
+def test_a_count_that_needs_more_bytes_changes_no_other():
+    history = History()
+    history.recall([binned("a", 9), binned("a", 2**31, start=MONDAY + BIN), binned("b", 2**40, start=MONDAY + BIN)])
+    assert history.happened(bin_of(MONDAY)) == {"a": 9}
+    assert history.happened(bin_of(MONDAY) + 1) == {"a": 2**31, "b": 2**32 - 1}
+
+
+def test_adapters_that_come_later_find_room():
+    history = History()
+    for number in range(200):
+        asked(history, f"adapter-{number}", at=MONDAY + number)
+    asked(history, "a", at=MONDAY + BIN)
+    for number in range(200, 300):
+        asked(history, f"adapter-{number}", at=MONDAY + 2 * BIN)
+    history.close(MONDAY + 3 * BIN)
+    assert len(history.happened(bin_of(MONDAY))) == 200
+    assert sum(history.sums(bin_of(MONDAY), bin_of(MONDAY) + 3)) == 301
 
 
 def test_of_many_adapters_the_least_asked_are_forgotten():
