@@ -6,11 +6,11 @@ Not here: whether a pod can serve it now (see `core.picking.filters`).
 
 from typing import NamedTuple
 
-from lorapick.core.draw import draw_for
+from lorapick.core.placement.aliases import chosen, key_of
 from lorapick.core.state import FleetState
-from lorapick.model.adapters import Adapter, AliasTarget
+from lorapick.model.adapters import Adapter
 from lorapick.model.requests import Request
-from lorapick.model.units import AdapterName, Seconds
+from lorapick.model.units import Seconds
 
 
 class Unknown(NamedTuple):
@@ -26,20 +26,13 @@ def resolve(state: FleetState, request: Request) -> Adapter | Unknown | None:
         return None
     alias = state.aliases.get(name)
     if alias is not None and alias.to:
-        name = _by_weight(alias.to, draw_for(state.seed, request.id, purpose="alias:"))
+        name = chosen(alias, key=key_of(request), seed=state.seed)
+    if name in state.placement.retiring:
+        return Unknown(name)
     adapter = state.adapters.get(name)
     if adapter is None and state.residency.registry.known(name):
         adapter = state.adapters[name] = Adapter(name=name)
     return adapter if adapter is not None else Unknown(name)
-
-
-def _by_weight(targets: tuple[AliasTarget, ...], draw: float) -> AdapterName:
-    at = draw * sum(target.weight for target in targets)
-    for target in targets:
-        at -= target.weight
-        if at < 0:
-            return target.adapter
-    return targets[-1].adapter
 
 
 def near_names(state: FleetState, name: str, *, now: Seconds) -> list[str]:

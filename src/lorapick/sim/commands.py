@@ -8,10 +8,13 @@ Not here: loads that requests cause (the pod model does them by itself), when an
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from lorapick.core.placement.plans import PlacementPlan
+from lorapick.core.placement.solving import solve
 from lorapick.model import events as said
-from lorapick.model.effects import Load, Register, Touch, Unload
+from lorapick.model.effects import Load, Register, Solve, Touch, Unload
 from lorapick.model.events import Event
-from lorapick.model.units import AdapterName, PodName, RequestId
+from lorapick.model.settings import Settings
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
     AdapterSpec,
@@ -23,9 +26,11 @@ from lorapick.pod.values import (
     SwapEnded,
     SwapFailed,
 )
-from lorapick.sim.kernel import Kernel
+from lorapick.sim.kernel import Kernel, Priority
 from lorapick.sim.simpod import SimPod
 
+SOLVING: Seconds = 0.2
+"""What a solver takes, live: it runs beside the picker."""
 AWAY = "the pod is not there"
 
 
@@ -37,6 +42,7 @@ class Fleet(Protocol):
     """What commands need of a world."""
 
     kernel: Kernel
+    settings: Settings
 
     def spec(self, name: AdapterName) -> AdapterSpec:
         """What is known of an adapter."""
@@ -177,6 +183,15 @@ class Commands:
             world.rewake(sim)
         else:
             world.apply(said.Unloaded, pod=effect.pod, adapter=effect.adapter)
+
+    def solve(self, effect: Solve) -> None:
+        """The solver's child process: it answers a little later."""
+        world = self._world
+        plan = solve(effect.problem, solver=world.settings.placement.solver)
+        world.kernel.at(world.kernel.now + SOLVING, self._solved, argument=plan, priority=Priority.CHANGE)
+
+    def _solved(self, plan: PlacementPlan) -> None:
+        self._world.apply(said.PlacementComputed, plan=plan.placed, version=plan.version)
 
     # -- what pods say
 

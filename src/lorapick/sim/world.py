@@ -12,7 +12,7 @@ from typing import Any
 
 from lorapick.core.fleet import Fleet
 from lorapick.model import events as said
-from lorapick.model.effects import Dispatch, Effect, Load, Register, Reject, Touch, Unload
+from lorapick.model.effects import Dispatch, Effect, Load, Register, Reject, Solve, Touch, Unload
 from lorapick.model.events import Event
 from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
@@ -80,6 +80,7 @@ class World:
             Unload: commands.unload,
             Register: commands.register,
             Touch: commands.touch,
+            Solve: commands.solve,
         }
         """Holds need none: `_arm` wakes the core in time. Notes and alerts are the observer's."""
         self._reactions: dict[type[PodEvent], Callable[[SimPod, Any], None]] = {

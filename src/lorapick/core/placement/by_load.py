@@ -6,8 +6,13 @@ are targets too: nothing else that placement wants throws them out.
 Not here: the solver (see `core.placement.solving`), the number of copies (see `core.placement.replicas`).
 """
 
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement.guard import cannot_serve
+from lorapick.core.placement.plans import Action
 from lorapick.core.placement.rebalance import rebalance
 from lorapick.core.placement.state import Placement
 from lorapick.core.placement.targets import Target
@@ -97,25 +102,25 @@ def _placed(state: FleetState, name: AdapterName, *, rows: list[int], now: Secon
     )
     if placement.is_deprioritised(name) or name in placement.problems or name in placement.retiring:
         count = 0
-    codes = state.columns.adapter_row(name)
-    open_rows = [row for row in rows if row not in pinned and cannot_serve(state, row, name) is None]
+    tiers = np.frombuffer(state.columns.adapter_row(name), dtype=np.uint8)[: state.columns.rows] & TIER_BITS
+    may = dict.fromkeys(row for row in rows if row not in pinned)
     base = adapter.base_model if adapter is not None else None
     return PlacedAdapter(
         adapter=name,
-        replicas=max(0, min(count - len(pinned), len(open_rows))),
+        replicas=max(0, min(count - len(pinned), len(may))),
         base_model=base if base is not None else state.settings.base_model,
         rank=adapter.rank if adapter is not None else None,
         rate=rate,
         load_seconds=prices.loads.disk,
         warm_seconds=prices.loads.cpu,
-        now_on=_pods(state, [row for row in open_rows if codes[row] & TIER_BITS >= Tier.LOADING]),
-        warm_on=_pods(state, [row for row in open_rows if codes[row] & TIER_BITS == Tier.CPU]),
+        now_on=_pods(state, np.flatnonzero(tiers >= Tier.LOADING), may),
+        warm_on=_pods(state, np.flatnonzero(tiers == Tier.CPU), may),
         follows=placement.leaders.get(name),
     )
 
 
-def _pods(state: FleetState, rows: list[int]) -> tuple[PodName, ...]:
-    return tuple(state.columns.targets[row].pod for row in rows)
+def _pods(state: FleetState, rows: NDArray[np.intp], may: Mapping[int, None]) -> tuple[PodName, ...]:
+    return tuple(state.columns.targets[row].pod for row in rows.tolist() if row in may)
 
 
 def _rebalance(state: FleetState, found: PlacementProblem, *, now: Seconds, cause: int) -> list[Effect]:
@@ -123,7 +128,10 @@ def _rebalance(state: FleetState, found: PlacementProblem, *, now: Seconds, caus
     placement, row_of = state.placement, state.columns.row_of
     budget = int(state.settings.placement.moves_per_minute - placement.commands.moves_in_last_minute(now))
     effects: list[Effect] = []
-    for move in rebalance(found, budget=max(0, budget)):
+    moves = rebalance(found, budget=max(0, budget))
+    for move in moves:
+        if move.action is not Action.LOAD:
+            continue
         placement.moving[row_of[move.pod], move.adapter] = now + MOVE_LASTS
         facts: dict[str, str | float] = {"adapter": move.adapter, "to": move.pod, "why": move.why}
         effects.append(Note(cause=cause, kind="rebalance", facts=facts))

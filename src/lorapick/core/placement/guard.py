@@ -10,11 +10,15 @@ In: a target, and the fleet's state. Out: None, or why not. Whatever policies su
 Not here: what is wanted (see `core.placement.controller`).
 """
 
+import msgspec
+
 from lorapick.core.admission.pressure import Pressure
 from lorapick.core.columns import TIER_BITS
+from lorapick.core.placement import compat
 from lorapick.core.placement.targets import INSISTED, ORDER, Target
 from lorapick.core.residency.cells import PodResidency
 from lorapick.core.state import FleetState
+from lorapick.model.adapters import Adapter
 from lorapick.model.placement import Why
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
@@ -46,13 +50,12 @@ def cannot_serve(state: FleetState, row: int, name: AdapterName) -> str | None:
     problem = state.placement.problems.get(name)
     if problem is not None:
         return problem
-    adapter = state.adapters.get(name)
-    base = adapter.base_model if adapter is not None and adapter.base_model is not None else state.settings.base_model
-    if base != pod.base_model:
-        return f"serves {pod.base_model}, the adapter is for {base}"
-    if adapter is not None and adapter.rank is not None and adapter.rank > columns.max_rank[row]:
-        return f"takes ranks up to {columns.max_rank[row]:g}, the adapter has {adapter.rank}"
-    return None
+    adapter = state.adapters.get(name) or Adapter(name=name)
+    if adapter.base_model is None:
+        adapter = msgspec.structs.replace(adapter, base_model=state.settings.base_model)
+    facts = state.placement.facts.get(name)
+    misfits = compat.problems(adapter, pod, facts=facts, max_rank=int(columns.max_rank[row]))
+    return misfits[0].message if misfits else None
 
 
 def _unfit(state: FleetState, target: Target, *, now: Seconds) -> str | None:
