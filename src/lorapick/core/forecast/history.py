@@ -45,7 +45,20 @@ class History:
     Adapters have columns: `columns` of a sum belong to the names of `adapters`. The bin that is open is in no sum.
     """
 
-    __slots__ = ("_column", "_days", "_due", "_first", "_free", "_most", "_most_days", "_names", "_now", "_open")
+    __slots__ = (
+        "_begin",
+        "_column",
+        "_days",
+        "_due",
+        "_end",
+        "_first",
+        "_free",
+        "_most",
+        "_most_days",
+        "_names",
+        "_now",
+        "_open",
+    )
 
     def __init__(self, *, most_adapters: int = MOST_ADAPTERS, most_days: int = MOST_DAYS) -> None:
         """Know nothing.
@@ -63,19 +76,21 @@ class History:
         self._first: int | None = None
         self._due: dict[int, dict[AdapterName, None]] = {}
         self._now = 0
+        """The bin that is open, and its times."""
+        self._begin: Seconds = 0.0
+        self._end: Seconds = 0.0
         self._open: dict[AdapterName, int] = {}
 
     # -- what comes in
 
     def count(self, adapter: AdapterName, wall: Seconds) -> None:
         """One more request."""
-        now = int(wall // BIN)
-        if now != self._now:
-            self._turn(now)
-        counted = self._open
-        counted[adapter] = counted.get(adapter, 0) + 1
-        if len(counted) > 2 * self._most:
-            self._open = _most_asked(counted, self._most)
+        if not self._begin <= wall < self._end:
+            self._turn(bin_of(wall))
+        before = self._open.get(adapter)
+        if before is None and len(self._open) >= 2 * self._most:
+            self._open = _most_asked(self._open, self._most)
+        self._open[adapter] = (before or 0) + 1
 
     def recall(self, bins: Iterable[DemandBin]) -> None:
         """Take over bins of before a restart; they are not given out again. One that is known is replaced."""
@@ -172,6 +187,8 @@ class History:
             self._store(self._now, counted, add=True)
             self._due.setdefault(self._now, {}).update(dict.fromkeys(counted))
         self._now = now
+        self._begin = now * BIN
+        self._end = self._begin + BIN
 
     def _store(self, number: int, counted: Mapping[AdapterName, int], *, add: bool) -> None:
         """Add to a bin, or replace what is in it; of adapters that there is room for (see `_make_room`)."""

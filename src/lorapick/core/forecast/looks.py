@@ -104,8 +104,7 @@ def _mean(history: History, numbers: range, *, most: float) -> Floats:
 def _weighted(rows: Floats, weights: Floats) -> Floats:
     """Weighted mean of rows, with the weights that belong to the last of them."""
     used = weights[len(weights) - len(rows) :]
-    total: Floats = (rows * used[:, np.newaxis]).sum(axis=0)
-    mean: Floats = total / used.sum()
+    mean: Floats = (rows * used[:, np.newaxis]).sum(axis=0) / used.sum()
     return mean
 
 
@@ -119,7 +118,8 @@ def _hour_before() -> Floats:
     weights = np.zeros(_BACK + _NARROW)
     for bin_of_hour in range(PER_HOUR):
         weights[bin_of_hour : bin_of_hour + 2 * _NARROW + 1] += 1.0
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 _RECENT = _fading(RECENT_BINS)
