@@ -45,12 +45,12 @@ def looks(history: History, number: int, *, most: float) -> list[Floats]:
         hour,
         same_time,
         np.maximum(hour + growth, 0.0),
-        last_bins(history, number, PER_DAY, most=most),
+        last_bins(history, number, bins=PER_DAY, most=most),
         same_time if week is None else week[0],
     ]
 
 
-def last_bins(history: History, number: int, bins: int, *, most: float) -> Floats:
+def last_bins(history: History, number: int, *, bins: int, most: float) -> Floats:
     """Mean of so many bins before this one, as far as they are known."""
     first = max(number - bins, history.first or 0)
     return history.sums(first, number, most=most) / max(1, number - first)

@@ -86,7 +86,7 @@ class LastHour(Columns):
         super().__init__(history, every=every)
 
     def _expected(self, number: int, *, most: float) -> Floats:
-        return last_bins(self._history, number, PER_HOUR, most=most)
+        return last_bins(self._history, number, bins=PER_HOUR, most=most)
 
 
 class Seasonal(Columns):
@@ -105,7 +105,7 @@ class Seasonal(Columns):
     def _expected(self, number: int, *, most: float) -> Floats:
         days = same_times(self._history, number, most=most)
         if days is None:
-            return last_bins(self._history, number, PER_DAY, most=most)
+            return last_bins(self._history, number, bins=PER_DAY, most=most)
         week = same_week(self._history, number, most=most)
         if week is None:
             return days[0]

@@ -44,13 +44,13 @@ def test_what_came_just_now_counts_most_for_the_recent_look():
 
 def test_bins_before_the_first_are_not_taken_for_zeros():
     found = history(6, a=always(2))
-    assert last_bins(found, FIRST + 6, 12, most=inf)[0] == 2
+    assert last_bins(found, FIRST + 6, bins=12, most=inf)[0] == 2
     assert just_now(found, FIRST + 6, most=inf)[0][0] == pytest.approx(2)
 
 
 def test_silence_after_the_first_bin_is_zeros():
     found = history(12, a=lambda number: 6 if number < 6 else 0)
-    assert last_bins(found, FIRST + 12, 12, most=inf)[0] == 3
+    assert last_bins(found, FIRST + 12, bins=12, most=inf)[0] == 3
 
 
 def test_the_same_time_of_earlier_days_is_seen_with_half_an_hour_to_each_side():
