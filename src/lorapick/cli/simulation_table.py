@@ -21,6 +21,8 @@ from lorapick.sim.scenario import Expected, Scenario
 
 FAMILY = ("served_rate", "p95_ms", "ttft_p95_ms", "swap_share", "loads")
 """Metrics of a family's table."""
+COMMANDED = ("first_ttft_ms", "loads_commanded")
+"""Those that follow where pods are told to load, or days begin."""
 HEADLINES = ("p95_ms", "swap_share", "loads", "hit_ratio", "lost_share", "useful_share", "ttft_p95_ms", "served_rate")
 """Metrics of a narrow table, the ones that say most first."""
 EXPECTED = ("", "policy", "when", "article", "ours", "note")
@@ -40,6 +42,7 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
     metrics = {
         metric.label: [estimated(compared.of(metric.name, policy), metric) for policy in compared.policies]
         for metric in METRICS.values()
+        if not metric.rare or has_any(compared, metric.name)
     }
     bounds = {
         words: [bound(reports, policy, name=name) for policy in compared.policies] for words, name in BOUNDS.items()
@@ -50,10 +53,27 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
     else:
         console.print(_by_policy(compared.policies, metrics, bounds, width=console.width))
         console.print("all figures: a wider terminal, fewer policies, --html or --json", highlight=False)
+    print_commands(console, reports)
     for report in reports:
         if report.alerts:
             alerts = ", ".join(f"{alert} {count}" for alert, count in report.alerts.items())
             console.print(f"alerts raised, {report.policy}, seed {report.seed}: {alerts}", highlight=False)
+
+
+def has_any(compared: Comparison, name: str) -> bool:
+    """Whether some policy has something of a metric in the whole run."""
+    return any(compared.of(name, policy).mean for policy in compared.policies)
+
+
+def print_commands(console: Console, reports: Sequence[RunReport]) -> None:
+    """What pods were told to load, and for how long pins were missing; nothing where there was neither."""
+    for report in reports:
+        of = f"{report.policy}, seed {report.seed}"
+        if report.whole.commanded:
+            told = ", ".join(f"{why} {count}" for why, count in report.whole.commanded.items())
+            console.print(f"loads commanded, {of}: {told}", highlight=False)
+        if report.pins_missing is not None:
+            console.print(f"pins missing, {of}: for {report.pins_missing:.3g} s at most", highlight=False)
 
 
 def _by_metric(policies: Sequence[str], metrics: Mapping[str, list[str]], bounds: Mapping[str, list[str]]) -> Table:
@@ -189,17 +209,18 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[Played]
         )
     table = Table()
     played = [compared for _, _, compared in results if compared is not None]
+    names = family_metrics(played)
     several = len({policy for compared in played for policy in compared.policies}) > 1
     for key in (*map(_last, keys), *(("policy",) if several else ())):
         table.add_column(key, no_wrap=True)
-    for label in (*(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]):
+    for label in (*(METRICS[name].label for name in names), NARROW_BOUNDS[0]):
         table.add_column(label, justify="right")
     for point, reports, compared in results:
         if compared is None:
             table.add_row(*_at(point, keys), *([""] if several else []), "cannot be")
             continue
         for policy in compared.policies:
-            cells = [estimated(compared.of(name, policy), METRICS[name]) for name in FAMILY]
+            cells = [estimated(compared.of(name, policy), METRICS[name]) for name in names]
             named = [policy] if several else []
             table.add_row(*_at(point, keys), *named, *cells, bound(reports, policy, name="service_order"))
     console.print(table)
@@ -208,6 +229,11 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[Played]
         if point.why_not:
             values = ", ".join(f"{key}={value}" for key, value in point.values.items())
             console.print(f"{values}: {point.why_not}", highlight=False)
+
+
+def family_metrics(played: Sequence[Comparison]) -> tuple[str, ...]:
+    """Metrics of a family's table: those of commands too where there are any."""
+    return (*FAMILY, *(name for name in COMMANDED if any(has_any(compared, name) for compared in played)))
 
 
 def _varied(results: Sequence[Played]) -> tuple[list[str], dict[str, str]]:

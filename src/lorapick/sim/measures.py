@@ -21,6 +21,10 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     most: Seconds | None
 
 
+NOTHING = Distribution(count=0, mean=None, p50=None, p95=None, p99=None, most=None)
+"""Of no values."""
+
+
 class GpuTime(msgspec.Struct, frozen=True, kw_only=True):
     """Where the pods' time went, in pod-seconds; adds up to pods x clock."""
 
@@ -80,7 +84,9 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Requests whose adapter was on the GPU when they ran; those for the base model are neither."""
     misses: int
     waited: int
-    """Requests that waited for a load."""
+    """Requests that waited for a load at their pod."""
+    cold: int = 0
+    """Those, and the ones that waited for it at the picker."""
     held: int
     """Requests that waited at the picker, for a load or for a place."""
     followed: int
@@ -98,7 +104,11 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     slot_seconds: Seconds
     """Integral over time of slots in use."""
     unloads: int = 0
-    """Adapters that the picker had unloaded, because memory was short."""
+    """Adapters that the picker had unloaded, because memory was short or they were no longer wanted."""
+    commanded: dict[str, int] = {}
+    """Loads that the picker told pods to begin, by what for (`pin`, `schedule`, ...)."""
+    touches: int = 0
+    """Requests of one token by the picker, which keep an adapter where it is."""
     preemptions: int = 0
     """Requests that pods sent back to their queues because KV memory had ended."""
     looks: int = 0
@@ -107,6 +117,8 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Of those, the ones that found memory at the picker's bound for the tier `hard` or above."""
     latency: Distribution
     ttft: Distribution
+    first_ttft: Distribution = NOTHING
+    """Of requests for an adapter that nobody had asked for in the hour before: the first ones of a day."""
     held_for: Distribution
     """How long those that waited at the picker did so."""
     gpu: GpuTime

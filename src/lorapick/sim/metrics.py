@@ -20,6 +20,8 @@ class Metric(NamedTuple):
     of: Callable[[Measures], float | None]
     means: str
     """Its definition, for documentation."""
+    rare: bool = False
+    """Left out of tables in which nobody has any."""
 
 
 def _ratio(part: float, whole: float) -> float | None:
@@ -49,6 +51,24 @@ _ALL = (
         "%",
         lambda m: _ratio(m.waited, m.arrivals),
         "requests that waited for a load / arrivals",
+    ),
+    Metric(
+        "cold_starts",
+        "cold starts/1,000",
+        "",
+        lambda m: _ratio(1000 * m.cold, m.arrivals),
+        "requests that waited for a load, at their pod or at the picker, of 1,000 that came",
+    ),
+    Metric(
+        "first_ttft_ms",
+        "first TTFT",
+        "ms",
+        lambda m: _ms(m.first_ttft.mean),
+        "mean TTFT of requests for an adapter that nobody had asked for in the hour before",
+        rare=True,
+    ),
+    Metric(
+        "first_ttft_p95_ms", "first TTFT p95", "ms", lambda m: _ms(m.first_ttft.p95), "its 95th percentile", rare=True
     ),
     Metric("swaps", "swaps", "", lambda m: m.swaps, "loads begun while a request waited for them"),
     Metric(
@@ -137,6 +157,15 @@ _ALL = (
         lambda m: _ratio(m.failed + m.rejected + m.abandoned, m.arrivals),
         "failed, rejected and abandoned / arrivals",
     ),
+    Metric(
+        "loads_commanded",
+        "loads commanded",
+        "",
+        lambda m: sum(m.commanded.values()),
+        "loads that the picker told pods to begin",
+        rare=True,
+    ),
+    Metric("touches", "touches", "", lambda m: m.touches, "requests of one token by the picker", rare=True),
     Metric("unloads", "unloads", "", lambda m: m.unloads, "adapters that the picker had unloaded"),
     Metric("preemptions", "preemptions", "", lambda m: m.preemptions, "requests sent back because KV memory had ended"),
     Metric(

@@ -75,6 +75,10 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     adapters: int
     """Distinct adapters that can be asked for."""
     loads_begun_by_picker: int
+    """By requests that it sent, and by command."""
+    pins_missing: Seconds | None = None
+    """The longest that a pin was not in a slot where it should be, that at the begin included; None: nothing was
+    pinned."""
     events: int
     """Calls that the virtual clock made."""
 

@@ -4,6 +4,7 @@ In: a scenario. Out: a `RunReport`; conservation is checked in every run. Not he
 """
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -112,9 +113,18 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
         series=_series(tally, sampler),
         timeline=sampler.timeline(plan.length),
         adapters=len(names_of(scenario)),
+        pins_missing=_pins_missing(world),
         loads_begun_by_picker=world.fleet.state.tally.loads,
         events=world.kernel.handled,
     )
+
+
+def _pins_missing(world: World) -> Seconds | None:
+    placement, now = world.fleet.state.placement, world.kernel.now
+    if not (placement.longest_missing or placement.missing_since or placement.pinned.rows):
+        return None
+    still = [now - since for since in placement.missing_since.values()]
+    return max([placement.longest_missing, *still])
 
 
 class Measuring:
@@ -143,6 +153,9 @@ class Measuring:
             hits=sum(each.hits for each in windows),
             misses=sum(each.misses for each in windows),
             waited=sum(each.waited for each in windows),
+            cold=sum(each.cold for each in windows),
+            commanded=dict(sorted(sum((each.commanded for each in windows), Counter[str]()).items())),
+            touches=sum(each.touches for each in windows),
             held=sum(each.held for each in windows),
             followed=sum(each.followed for each in windows),
             turns=self._sampler.turns(start, end),
@@ -154,6 +167,7 @@ class Measuring:
             slot_seconds=slot_seconds,
             latency=distribution(Histogram().merge(each.latency for each in windows)),
             ttft=distribution(Histogram().merge(each.ttft for each in windows)),
+            first_ttft=distribution(Histogram().merge(each.first_ttft for each in windows)),
             held_for=distribution(Histogram().merge(each.held_for for each in windows)),
             unloads=sum(each.unloads for each in windows),
             preemptions=short.preemptions,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Raise, Reject, Unload
+from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Raise, Reject, Touch, Unload
 from lorapick.model.events import Event
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
@@ -35,6 +35,8 @@ PHASES = ("drain", "deallocation", "transfer", "initialisation", "warm_up")
 """Of a swap, in order."""
 _LOADING, _FOLLOWS = Tier.LOADING, Reason.HELD_FOR_LOAD
 """Found faster than the enum's members."""
+QUIET: Seconds = 3600.0
+"""After so long without a request, the next one for an adapter is its first one again, as that of a new day."""
 
 
 class Window:
@@ -43,7 +45,10 @@ class Window:
     __slots__ = (
         "abandoned",
         "arrivals",
+        "cold",
+        "commanded",
         "failed",
+        "first_ttft",
         "followed",
         "held",
         "held_for",
@@ -56,6 +61,7 @@ class Window:
         "served",
         "start",
         "swaps",
+        "touches",
         "ttft",
         "unloads",
         "waited",
@@ -69,7 +75,13 @@ class Window:
         self.rejected = 0
         self.abandoned = 0
         self.waited = 0
-        """Requests that waited for a load."""
+        """Requests that waited for a load at their pod."""
+        self.cold = 0
+        """Those, and the ones that waited for it at the picker."""
+        self.commanded: Counter[str] = Counter()
+        """Loads that the picker told pods to begin, by what for."""
+        self.touches = 0
+        """Requests of one token by the picker."""
         self.held = 0
         """Requests that waited at the picker, for whatever."""
         self.followed = 0
@@ -85,6 +97,8 @@ class Window:
         """How long those that waited at the picker did so, until they were sent to a pod or refused."""
         self.latency = Histogram()
         self.ttft = Histogram()
+        self.first_ttft = Histogram()
+        """Of the first requests for an adapter after a quiet time."""
 
 
 class Stood(NamedTuple):
@@ -98,7 +112,7 @@ class Stood(NamedTuple):
 class _Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "follows", "held", "window")
+    __slots__ = ("adapter", "arrived", "first", "follows", "held", "window")
 
     def __init__(self, arrived: Seconds, adapter: AdapterName | None, *, window: Window | None) -> None:
         self.arrived = arrived
@@ -109,6 +123,8 @@ class _Flight:
         """Since when it waits at the picker; None: it does not."""
         self.follows = False
         """Whether it was held for another one's load."""
+        self.first = False
+        """Whether nobody had asked for its adapter for a while."""
 
 
 class Tally:
@@ -138,6 +154,7 @@ class Tally:
         """Told the order in which requests came and began service; None: nobody asks for bounds."""
         self._last_hit: dict[tuple[PodName, AdapterName], Seconds] = {}
         self._flights: dict[RequestId, _Flight] = {}
+        self._last_came: dict[AdapterName, Seconds] = {}
         self._on: dict[type[PodEvent], Callable[[PodName, Any], None]] = {
             RequestStarted: self._started,
             FirstToken: self._first_token,
@@ -160,10 +177,13 @@ class Tally:
             window.arrivals += 1
         else:
             self.early += 1
-        self._flights[arrival.id] = _Flight(t, arrival.adapter, window=window)
+        flight = self._flights[arrival.id] = _Flight(t, arrival.adapter, window=window)
+        if arrival.adapter is not None:
+            flight.first = t - self._last_came.get(arrival.adapter, 0.0) >= QUIET
+            self._last_came[arrival.adapter] = t
 
     def applied(self, event: Event, effects: Sequence[Effect]) -> None:
-        """Count dispatches by pod, holds and alerts."""
+        """Count dispatches by pod, holds, commands and alerts."""
         for effect in effects:
             if type(effect) is Dispatch:
                 self._dispatched(effect, now=event.t)
@@ -177,6 +197,10 @@ class Tally:
                 self.stood.append(Stood(str(effect.alert), event.t))
             elif type(effect) is Clear:
                 self._cleared(effect.alert, now=event.t)
+            elif type(effect) is Load and event.t >= self.start:
+                self.window_at(event.t).commanded[effect.why] += len(effect.adapters)
+            elif type(effect) is Touch and event.t >= self.start:
+                self.window_at(event.t).touches += 1
 
     def _dispatched(self, effect: Dispatch, *, now: Seconds) -> None:
         self.dispatches[effect.target.pod] += 1
@@ -259,13 +283,17 @@ class Tally:
         window = flight.window
         if window is not None:
             window.ttft.add(event.t - flight.arrived)
+            if flight.first:
+                window.first_ttft.add(event.t - flight.arrived)
 
     def _finished(self, pod: PodName, event: RequestFinished) -> None:
         del pod
-        window = self._flights[event.request_id].window
+        flight = self._flights[event.request_id]
+        window = flight.window
         if window is not None:
             window.output_tokens += event.output_tokens
             window.waited += event.waited_for_load
+            window.cold += event.waited_for_load or flight.follows
 
     def _swap_started(self, pod: PodName, event: SwapStarted) -> None:
         self.residencies.loaded(pod, event.adapter, now=event.t)

@@ -74,13 +74,18 @@ def _list(lines: Sequence[str]) -> str:
 
 def _figures(compared: Comparison, title: str, *, period: str | None) -> str:
     heads = "".join(f"<th>{escape(policy)}</th>" for policy in compared.policies)
-    rows = "".join(_row(metric, compared, period=period) for metric in METRICS.values())
+    shown_metrics = [metric for metric in METRICS.values() if not metric.rare or _has_any(metric, compared)]
+    rows = "".join(_row(metric, compared, period=period) for metric in shown_metrics)
     note = f"<p class='soft'>± is half of a 95 % confidence interval over {len(compared.seeds)} seeds.</p>"
     table = f'<div class="scroll"><table><tr><th></th>{heads}</tr>{rows}</table></div>'
     whole = f"{table}{note if len(compared.seeds) > 1 else ''}"
     if period is not None:
         return f"<details><summary>{escape(title)}</summary>{whole}</details>"
     return f"<h2>{escape(title)}</h2>{whole}"
+
+
+def _has_any(metric: Metric, compared: Comparison) -> bool:
+    return any(compared.of(metric.name, policy).mean for policy in compared.policies)
 
 
 def _bounds(compared: Comparison, reports: Sequence[RunReport]) -> str:
