@@ -131,7 +131,9 @@ def _endangered(state: FleetState, row: int) -> Target | None:
     pinned = keeps.endangered(home) if keeps is not None else None
     if keeps is not None and pinned is not None and len(keeps.pinned) < home.shadow.gpu_slots:
         return Target(row, pinned, Why.PIN)
-    victim = home.shadow.next_out(home.busy) if home.shadow.free <= 0 else None
+    if home.shadow.free > 0 or not placement.commands.loads_in_last_minute(row, now=state.now):
+        return None  # nobody comes
+    victim = home.shadow.next_out(home.busy)
     if victim is None or not _stays(state, row, victim):
         return None
     others = [name for name in home.shadow.gpu if not home.busy(name) and not _stays(state, row, name)]
