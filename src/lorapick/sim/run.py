@@ -36,6 +36,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     except in tests. Conservation is checked in any case: of slots at each window's edge, of all at the end."""
     progress: Callable[[float], None] | None = None
     """Told the share of simulated time that has passed."""
+    prepare: Callable[[World], None] | None = None
+    """Told of the world before anything happens in it: to give it a past, say."""
     bounds: bool = True
     """Whether the fewest possible loads are reckoned too."""
 
@@ -61,6 +63,8 @@ def run(
     world = world_of(scenario, policy=policy, seed=seed, observer=tally)
     if options.check_every is not None:
         world.check_every = options.check_every
+    if options.prepare is not None:
+        options.prepare(world)
     sampler = Sampler(world, tally, start=plan.warm_up, end=plan.length, window=plan.window)
     sampler.progress = options.progress
     with rare_collections():
