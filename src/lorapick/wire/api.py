@@ -35,7 +35,43 @@ class ApiReason(StrEnum):
     HOST_REFUSED = "host_refused"
     ORIGIN_REFUSED = "origin_refused"
     TOO_MANY_STREAMS = "too_many_streams"
+    BODY_INVALID = "body_invalid"
+    BODY_TOO_LARGE = "body_too_large"
+    """These two are the same words as in `model.reasons.Reason`, on purpose."""
+    NOT_JSON = "not_json"
+    """The body says to be something else."""
+    TOKEN_REQUIRED = "token_required"  # noqa: S105 - a word, no secret
+    CHANGES_REFUSED = "changes_refused"
+    """Nobody may change anything through this address."""
+    ALIAS_UNKNOWN = "alias_unknown"
+    ALIAS_REFUSED = "alias_refused"
+    UNFIT = "unfit"
+    """No pod that is meant can serve the adapter."""
+    PINNED = "pinned"
+    PIN_REFUSED = "pin_refused"
+    NOT_THERE = "not_there"
+    """A move from where the adapter is not."""
+    NAME_TAKEN = "name_taken"
+    IN_USE = "in_use"
+    """An alias leads there."""
+    PLACEMENT_OFF = "placement_off"
+    PLAN_BUSY = "plan_busy"
+    UNKNOWN_EVENT = "unknown_event"
+    """This and the next two are those of `core.placement.triggers`."""
+    MISSING_ATTRIBUTE = "missing_attribute"
+    BAD_NAME = "bad_name"
     INTERNAL = "internal"
+
+
+class FieldProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is wrong with a body."""
+
+    field: str = ""
+    """Path such as `pin.replicas`; empty: the body as a whole."""
+    value: str = ""
+    """What stands there, shortened."""
+    message: str
+    remedy: str = ""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,6 +84,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: ApiReason
     nearest: tuple[str, ...] = ()
     """Known names that look like the one that was not found."""
+    errors: tuple[FieldProblem, ...] = ()
+    """Of a body, all that is wrong with it."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
