@@ -7,12 +7,12 @@ Methods return at once but for `plan`, are called on the picker's event loop, an
 is refused: then nothing was changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from lorapick.model.adapters import Adapter, Alias, PinSpec
 from lorapick.model.units import AdapterName, PodName
-from lorapick.wire.admin_answers import AliasesAnswer, Done, GroupsAnswer, PlacementAnswer, PlanAnswer
+from lorapick.wire.admin_answers import AliasesAnswer, Done, GroupsAnswer, Intent, PlacementAnswer, PlanAnswer
 from lorapick.wire.admin_bodies import EventBody, LoadBody, MoveBody, PlanBody, PreloadBody
 from lorapick.wire.api import ApiReason, FieldProblem
 
@@ -50,6 +50,10 @@ class Operations(Protocol):
 
     def aliases(self) -> AliasesAnswer:
         """Names that stand for adapters."""
+        ...
+
+    def intents(self) -> Mapping[AdapterName, Intent]:
+        """What is wanted of each adapter, and known of its files; adapters of which nothing is may be left out."""
         ...
 
     def load(self, name: AdapterName, body: LoadBody) -> Done:

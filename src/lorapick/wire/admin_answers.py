@@ -8,7 +8,7 @@ import msgspec
 
 from lorapick.core.placement.plans import Move, PlanCosts
 from lorapick.model.adapters import Alias, PinSpec
-from lorapick.model.placement import Why
+from lorapick.model.placement import AdapterFacts, Why
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 
 
@@ -27,6 +27,21 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that hold it in a slot now."""
     notes: tuple[str, ...] = ()
     """What else the caller should know: why a load waits, what an unload does not free."""
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted of one adapter, and what is known of its files."""
+
+    source: str | None = None
+    revision: str | None = None
+    pin: PinSpec | None = None
+    wanted: dict[PodName, Why] = {}
+    """Pods that should hold it as of the last tick, and what for."""
+    problem: str | None = None
+    """What is wrong with its files; then nobody is told to load it."""
+    facts: AdapterFacts | None = None
+    """What its files say; None: nobody has looked."""
+    retiring: bool = False
 
 
 class PinRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.placement.plans import Action
 from lorapick.core.placement.rebalance import rebalance
+from lorapick.core.placement.replicas import Replicas
 from lorapick.core.placement.state import Placement
 from lorapick.core.placement.targets import Target
 from lorapick.core.state import FleetState
@@ -57,14 +58,28 @@ def targets(state: FleetState, *, now: Seconds) -> list[Target]:
     return [*found, *(Target(row, name, Why.REBALANCE) for row, name in placement.moving)]
 
 
-def problem(state: FleetState, *, now: Seconds) -> PlacementProblem:
-    """The fleet as a solver sees it: pods without the slots of pins, adapters that are asked for, busiest first."""
+def problem(state: FleetState, *, now: Seconds, afresh: bool = False) -> PlacementProblem:
+    """The fleet as a solver sees it: pods without the slots of pins, adapters that are asked for, busiest first.
+
+    With `afresh` nothing is remembered and nothing of what was decided before counts: for who only wants to see it.
+    That works while nobody is placed by load, too; demand is then that of the last half minute.
+    """
     pods = {row: _room(state, row) for row in state.loads if not _away(state, row)}
-    adapters = [_placed(state, name, rows=[*pods], now=now) for name in state.placement.burstiness.names()]
+    replicas = Replicas() if afresh else state.placement.replicas
+    adapters = [
+        _placed(state, name, rate=rate, rows=[*pods], replicas=replicas, now=now)
+        for name, rate in _rates(state, now=now)
+    ]
     wanted = [each for each in adapters if each.replicas > 0]
     wanted.sort(key=lambda each: (-each.rate, each.adapter))
     version = state.placement.asked_version
     return PlacementProblem(version=version, pods=tuple(pods.values()), adapters=tuple(wanted))
+
+
+def _rates(state: FleetState, *, now: Seconds) -> list[tuple[AdapterName, float]]:
+    burstiness = state.placement.burstiness
+    found = [(name, burstiness.rate(name, now)) for name in burstiness.names()]
+    return found or state.prices.demand.rates(now=now)
 
 
 def _away(state: FleetState, row: int) -> bool:
@@ -87,12 +102,13 @@ def _room(state: FleetState, row: int) -> PodRoom:
     )
 
 
-def _placed(state: FleetState, name: AdapterName, *, rows: list[int], now: Seconds) -> PlacedAdapter:
+def _placed(
+    state: FleetState, name: AdapterName, *, rate: float, rows: list[int], replicas: Replicas, now: Seconds
+) -> PlacedAdapter:
     placement, prices, adapter = state.placement, state.prices, state.adapters.get(name)
-    rate = placement.burstiness.rate(name, now)
     pinned = placement.pinned.rows.get(name, ())
     mean = sum(state.columns.load[row] for row in rows) / len(rows) if rows else 0.0
-    count = placement.replicas.want(
+    count = replicas.want(
         name,
         rate=rate,
         service=prices.service.expected(mean),

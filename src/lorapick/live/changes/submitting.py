@@ -78,10 +78,13 @@ class Submitting:
         found = [
             f"waits for pod {targets[row].pod}: {refusal.reason}"
             for row in wanted_rows(self.state, name)
-            if (refusal := placement.refusals.get((row, name))) is not None
-            and self.state.residency.home(row).cell(name).tier < Tier.LOADING
+            if (refusal := placement.refusals.get((row, name))) is not None and self._tier(row, name) < Tier.LOADING
         ]
         return found[:MOST_TOLD]
+
+    def _tier(self, row: int, name: AdapterName) -> Tier:
+        cell = self.state.residency.home(row).cells.get(name)
+        return cell.tier if cell is not None else Tier.DISK
 
 
 def notes_of(effects: Iterable[Effect], kind: str) -> list[Note]:

@@ -70,7 +70,7 @@ class Wishes:
         refused = notes_of(effects, TRIGGER_REFUSED)
         words = tuple(str(note.facts["detail"]) for note in refused)
         names = self._wanted_by(body)
-        if not names:
+        if not names and refused:
             status, reason = _REFUSALS[Refused(str(refused[0].facts["why"]))]
             raise OperationError(status, reason, detail="; ".join(words))
         rows = dict.fromkeys(row for name in names for row in wanted_rows(state, name))
