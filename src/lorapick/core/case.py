@@ -56,6 +56,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
         _leave_out(state, query, name=flight.adapter.name)
     if state.placement.leaving:
         _spare_leaving(state, query)
+    if state.placement.commands.under_way:
+        _leave_to_unload(state, query)
     if state.reads_prices:
         query.costs = _costs(state, flight)
     if state.policy.counts_in_flight and query.adapter is not None:
@@ -88,6 +90,14 @@ def _spare_leaving(state: FleetState, query: Query) -> None:
             if query.mask is None:
                 query.mask = bytearray(state.columns.rows)
             query.mask[row] = query.mask[row] or CODE[Reason.DRAINING]
+
+
+def _leave_to_unload(state: FleetState, query: Query) -> None:
+    """A pod that is told to forget an adapter would answer 404 by the time that the request is there."""
+    for row in state.placement.commands.unloading(query.adapter) if query.adapter is not None else ():
+        if query.mask is None:
+            query.mask = bytearray(state.columns.rows)
+        query.mask[row] = query.mask[row] or CODE[Reason.ADAPTER_UNREGISTERED]
 
 
 def has_alone(columns: PodColumns, row: int, name: AdapterName) -> bool:

@@ -78,6 +78,12 @@ class Commands:
         """Whether a pod has a command other than a touch."""
         return row in self.under_way
 
+    def unloading(self, adapter: AdapterName) -> list[int]:
+        """Rows of pods that are told to forget an adapter."""
+        return [
+            row for row, command in self.under_way.items() if command.kind is Kind.UNLOAD and command.adapter == adapter
+        ]
+
     def begin(self, row: int, command: Command, *, moves: bool = False) -> None:
         """A command is given; `moves`: it counts against the churn budget."""
         table = self.touches if command.kind is Kind.TOUCH else self.under_way
