@@ -4,13 +4,15 @@ In: intent as events. Out: notes, and decisions that were waiting for it. Placem
 comes at once. Not here: what pods answer (see `core.operator`), what is done about intent (see `core.placement`).
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.placement import by_load, pinning
 from lorapick.core.placement.controller import wake
 from lorapick.core.placement.state import Order
-from lorapick.core.placement.wants import Want
+from lorapick.core.placement.wants import Want, fits
 from lorapick.core.requests import admit
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import Adapter
@@ -33,6 +35,7 @@ from lorapick.model.events import (
     UnloadAsked,
 )
 from lorapick.model.placement import Why
+from lorapick.model.pods import Pod
 from lorapick.model.units import AdapterName, Seconds
 
 PIN_REFUSED = "pin_refused"
@@ -48,6 +51,7 @@ def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect
         facts: dict[str, str | float] = {"adapter": event.adapter, "why": problem}
         return [Note(cause=event.id, kind=PIN_REFUSED, facts=facts)]
     state.pins[event.adapter] = event.pin
+    _stay(state, event.adapter, meant=lambda pod: pinning.meant(event.pin, pod))
     wake(state, now=now)
     return []
 
@@ -78,9 +82,17 @@ def _order(state: FleetState, order: Order, *, now: Seconds) -> None:
     placement, name = state.placement, order.want.adapter
     placement.orders = [each for each in placement.orders if each.want.adapter != name]
     placement.orders.append(order)
-    for pair in [pair for pair in placement.unwanted if pair[1] == name]:
-        del placement.unwanted[pair]
+    want = order.want
+    _stay(state, name, meant=lambda pod: pod.name in want.pods if want.pods else fits(want.selector, pod))
     wake(state, now=now)
+
+
+def _stay(state: FleetState, name: AdapterName, *, meant: Callable[[Pod], bool]) -> None:
+    """The newest word counts: what was to be taken from these pods, and has not been, stays there."""
+    for row, pod in state.columns.live():
+        if meant(pod):
+            state.placement.unloads.pop((row, name), None)
+            state.placement.unwanted.pop((row, name), None)
 
 
 def on_unload_asked(state: FleetState, event: UnloadAsked, *, now: Seconds) -> list[Effect]:
@@ -151,7 +163,9 @@ def on_adapter_declared(state: FleetState, event: AdapterDeclared | AdapterChang
 def _declare(state: FleetState, adapter: Adapter) -> None:
     before = state.adapters.get(adapter.name)
     state.adapters[adapter.name] = adapter
-    state.placement.retiring.pop(adapter.name, None)
+    if adapter.name in state.placement.retiring:
+        del state.placement.retiring[adapter.name]
+        _stay(state, adapter.name, meant=lambda _: True)
     state.residency.declare(adapter.name)
     # A pin that the declaration itself gave goes with it; one set by PinSet stays.
     if adapter.pin is not None:
