@@ -128,7 +128,9 @@ def on_unload_failed(state: FleetState, event: UnloadFailed, *, now: Seconds) ->
     note = Note(cause=event.id, kind="unload_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now, failed=Failed.THIS_TIME)
+        command = giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now, failed=Failed.THIS_TIME)
+        if command is not None:
+            return [note, *admit(state, now=now, cause=event.id)]
     if row is None or not state.unloads.ended(row, event.adapter, now=now, failed=True):
         return [note]
     state.tally.unload_failures += 1
