@@ -11,6 +11,7 @@ import msgspec
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.placement import by_load, pinning
 from lorapick.core.placement.controller import wake
+from lorapick.core.placement.pins import meant
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.wants import Want, fits
 from lorapick.core.requests import admit
@@ -51,7 +52,7 @@ def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect
         facts: dict[str, str | float] = {"adapter": event.adapter, "why": problem}
         return [Note(cause=event.id, kind=PIN_REFUSED, facts=facts)]
     state.pins[event.adapter] = event.pin
-    _stay(state, event.adapter, meant=lambda pod: pinning.meant(event.pin, pod))
+    _stay(state, event.adapter, meant=lambda pod: meant(event.pin, pod))
     wake(state, now=now)
     return []
 
@@ -245,8 +246,8 @@ def on_placement_computed(state: FleetState, event: PlacementComputed, *, now: S
 
 
 def on_demand_recalled(state: FleetState, event: DemandRecalled, *, now: Seconds) -> list[Effect]:
-    """What was asked for before this process began."""
+    """What was asked for before this process began; the next tick chooses anew, once for all pieces that came."""
+    del now
     state.placement.history.recall(event.bins)
     state.placement.ahead = None
-    wake(state, now=now)
     return []
