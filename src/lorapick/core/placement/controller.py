@@ -33,8 +33,10 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Compare, and begin what may begin."""
     placement = state.placement
     if not state.settings.placement.enabled:
+        effects = opening.settle(state, now=now, cause=cause)
+        effects += pinning.place(state, now=now, cause=cause)  # for the score
         placement.next_tick = inf
-        return pinning.place(state, now=now, cause=cause)  # for the score
+        return effects
     effects = giving.give_up(state, now=now, cause=cause)
     effects += pinning.place(state, now=now, cause=cause)
     targets = sources.collect(state, now=now, cause=cause, effects=effects)
