@@ -14,12 +14,14 @@ from lorapick.model.units import AdapterName, Seconds
 
 ATTEMPTS = 3
 """Failed loads of one adapter after which a pod does not wait for it any longer."""
+LASTING: dict[str, None] = dict.fromkeys(("unfit", "unregistered", "retiring", "no_load_api"))
+"""Refusals of the guard that time does not change."""
 
 
 def warm(state: FleetState, row: int, *, now: Seconds) -> None:
     """A process is new there: keep it from traffic for a while, if others serve and there is something to bring."""
-    seconds = state.settings.placement.warm_up
-    if seconds > 0 and _ours(state) and state.tally.dispatched and others_serve(state, row):
+    wanted = state.settings.placement.warm_up > 0 and state.residency.home(row).caches.unloads
+    if wanted and _ours(state) and state.tally.dispatched and others_serve(state, row):
         state.placement.warming[row] = now
         state.placement.hurry(now)
 
@@ -38,10 +40,11 @@ def _ours(state: FleetState) -> bool:
 
 
 def others_serve(state: FleetState, row: int) -> bool:
-    """Whether another pod of the same base model takes requests."""
-    columns = state.columns
+    """Whether another pod of the same base model takes requests, and not those for its pins alone."""
+    columns, keeps = state.columns, state.placement.keeps
     return any(
         other != row
+        and not (other in keeps and keeps[other].reserved)
         and not columns.gate[other]
         and columns.base[other] == columns.base[row]
         and not columns.prefill_only[other]
@@ -61,7 +64,7 @@ def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     placement, effects = state.placement, list[Effect]()
     for row, since in [*placement.warming.items()]:
         missing = [name for name in placement.wanted.get(row, {}) if not _there(state, row, name)]
-        over = now - since >= state.settings.placement.warm_up
+        over = not _ours(state) or now - since >= state.settings.placement.warm_up
         if over or not missing or not others_serve(state, row):
             del placement.warming[row]
             gate(state, row)
@@ -71,7 +74,7 @@ def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
             effects += release(state, row, now=now, cause=cause)
     for row, until in [*placement.leaving.items()]:
         missing = to_hand_over(state, row, now=now)
-        if now >= until or not missing:
+        if not _ours(state) or now >= until or not missing:
             del placement.leaving[row]
             gate(state, row)
             effects.append(_note(state, row, kind="pod_handed_over", names=missing, cause=cause))
@@ -81,8 +84,10 @@ def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 
 def _there(state: FleetState, row: int, name: AdapterName) -> bool:
     """Whether an adapter is in a slot, or will not come."""
-    cell = state.residency.home(row).cells.get(name)
-    return (cell is not None and cell.tier.on_gpu) or state.placement.commands.failures(row, name) >= ATTEMPTS
+    cell, placement = state.residency.home(row).cells.get(name), state.placement
+    refusal = placement.refusals.get((row, name))
+    lasting = refusal is not None and refusal.reason in LASTING
+    return (cell is not None and cell.tier.on_gpu) or lasting or placement.commands.failures(row, name) >= ATTEMPTS
 
 
 def _note(state: FleetState, row: int, *, kind: str, names: list[AdapterName], cause: int) -> Note:
