@@ -23,7 +23,7 @@ def relieve(state: FleetState, row: int, *, since: Seconds, now: Seconds, cause:
     load = state.loads[row]
     if load.pressure_tier < Pressure.HARD or load.draining or not state.policy.coalesces:
         return []
-    if not state.unloads.may_ask(row, since=since, now=now):
+    if state.placement.commands.busy(row) or not state.unloads.may_ask(row, since=since, now=now):
         return []
     names = spare(state, row, now=now)
     if not names:

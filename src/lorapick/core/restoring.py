@@ -22,7 +22,7 @@ NOBODY_ELSE = "nobody_else"
 def restore(state: FleetState, row: int, *, since: Seconds, now: Seconds, cause: int) -> list[Effect]:
     """Give one name back to a pod, after a report asked for at `since`."""
     names = _missing(state, row)
-    if not names or state.loads[row].draining or not state.unloads.may_ask(row, since=since, now=now):
+    if not names or state.loads[row].draining or not _may_ask(state, row, since=since, now=now):
         return []
     lost = [name for name in names if not _served_elsewhere(state, row, name=name, now=now)]
     if lost:
@@ -38,11 +38,15 @@ def rescue(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     rows = [row for row in state.unloads.rows_owed() if _serves(state, row, now=now)]
     rows.sort(key=lambda row: state.loads[row].pressure_tier)
     for row in rows:
-        if state.unloads.may_ask(row, since=now, now=now):
+        if _may_ask(state, row, since=now, now=now):
             lost = [name for name in _missing(state, row) if not _served_elsewhere(state, row, name=name, now=now)]
             if lost:
                 effects += _give_back(state, row, names=lost, why=NOBODY_ELSE, now=now, cause=cause)
     return effects
+
+
+def _may_ask(state: FleetState, row: int, *, since: Seconds, now: Seconds) -> bool:
+    return not state.placement.commands.busy(row) and state.unloads.may_ask(row, since=since, now=now)
 
 
 def _missing(state: FleetState, row: int) -> list[AdapterName]:
