@@ -145,7 +145,6 @@ COMMANDS = {path for path in MODULES if short(path).startswith("cli/")}
 POSITIONAL_DEBT = {
     "live/driver.py": 1,
     "live/families.py": 2,
-    "live/guard.py": 1,
     "live/openapi.py": 2,
     "live/podserver/answers.py": 1,
     "live/podserver/app.py": 1,

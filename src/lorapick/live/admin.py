@@ -1,11 +1,12 @@
 """The admin API and the status page, on their own port.
 
-In: a `Published` and, for the page, a directory of static files that the command hands over.
+In: a `Published`, `Operations` and, for the page, a directory of static files that the command hands over.
 Out: a Starlette application, and a server for it. Routes and reasons: docs/admin-api.md.
-Not here: anything that changes the picker; those routes are named and answer 501.
+Not here: changes and views of placement (see `live.admin_changes`), who may call (see `live.guard`).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,9 +21,13 @@ from starlette.types import ASGIApp
 
 from lorapick import __version__
 from lorapick.live import openapi
+from lorapick.live.admin_changes import change_routes
+from lorapick.live.admin_token import Changers, token_from
 from lorapick.live.feed import Feed
-from lorapick.live.guard import Guard, nearest, problem
-from lorapick.live.publish import Published
+from lorapick.live.guard import Guard
+from lorapick.live.operations import Operations
+from lorapick.live.problems import nearest, problem
+from lorapick.live.publish import AdapterRow, Published
 from lorapick.live.web import serving, split_bind
 from lorapick.wire.api import ApiReason, cell, explanation_document
 
@@ -37,26 +42,63 @@ class _BadParameterError(Exception):
 
 
 def admin_app(
-    published: Published, *, static: Path | None = None, bind_host: str = "127.0.0.1", feed: Feed | None = None
+    published: Published,
+    *,
+    static: Path | None = None,
+    bind_host: str = "127.0.0.1",
+    feed: Feed | None = None,
+    operations: Operations | None = None,
+    token: str | None = None,
 ) -> ASGIApp:
-    """The whole application. `static`: directory with `index.html`; None: no page. `feed`: None makes one."""
-    views = _Views(published, feed or Feed(published))
+    """The whole application.
+
+    Args:
+        published: what is shown.
+        static: directory with `index.html`; None: no page.
+        bind_host: where it is served; on loopback alone changes are taken without a token.
+        feed: of the page; None makes one.
+        operations: what may be changed, and placement's views; None: those routes answer 501.
+        token: asked for by every change; None: none is configured.
+    """
+    views = _Views(published, feed or Feed(published), operations=operations)
     handlers = {HTTPException: _http_problem, _BadParameterError: _parameter_problem, Exception: _internal_problem}
-    app = Starlette(routes=_routes(views, static), exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
-    return Guard(app, bind_host=bind_host)
+    routes = [*_routes(views, change_routes(operations)), *_page_routes(static)]
+    app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
+    return Guard(app, bind_host=bind_host, changers=Changers(bind_host=bind_host, token=token))
 
 
 @asynccontextmanager
-async def serve_admin(published: Published, *, bind: str, static: Path | None = None) -> AsyncIterator[str]:
-    """Serve while the block runs; gives `host:port` as bound. Raises BindError, which names a port in use."""
+async def serve_admin(
+    published: Published,
+    *,
+    bind: str,
+    static: Path | None = None,
+    operations: Operations | None = None,
+    token_variable: str | None = None,
+) -> AsyncIterator[str]:
+    """Serve while the block runs; gives `host:port` as bound.
+
+    `token_variable` names the environment variable with the token for changes (`server.admin_token`).
+
+    Raises:
+        BindError: the port is in use; or there is no token in that variable.
+    """
+    token = token_from(token_variable, os.environ)
     feed = Feed(published)
-    app = admin_app(published, static=static, bind_host=split_bind(bind, setting=SETTING)[0], feed=feed)
+    app = admin_app(
+        published,
+        static=static,
+        bind_host=split_bind(bind, setting=SETTING)[0],
+        feed=feed,
+        operations=operations,
+        token=token,
+    )
     async with serving(app, bind, what="admin API", setting=SETTING, on_stop=feed.close) as address:
         yield address
 
 
-def _routes(views: "_Views", static: Path | None) -> list[BaseRoute]:
-    routes: list[BaseRoute] = [
+def _routes(views: "_Views", changes: list[Route]) -> list[BaseRoute]:
+    return [
         Route("/v1/fleet", views.fleet),
         Route("/v1/residency", views.residency),
         Route("/v1/adapters", views.adapters),
@@ -66,26 +108,26 @@ def _routes(views: "_Views", static: Path | None) -> list[BaseRoute]:
         Route("/v1/stream", views.stream),
         Route("/healthz", views.healthz),
         Route("/openapi.json", _openapi),
+        *(Route(path, _later(path)) for path in openapi.LATER),
+        *changes,
+        # After the verbs: a name may hold slashes.
+        Route("/v1/adapters/{name:path}", views.adapter),
     ]
-    routes.extend(Route(path, _later("GET", path)) for path in openapi.LATER_GET)
-    routes.extend(
-        Route(path.replace("{name}", "{name:path}"), _later("POST", path), methods=["POST"])
-        for path in openapi.LATER_POST
-    )
-    # After the verbs: a name may hold slashes.
-    routes.append(Route("/v1/adapters/{name:path}", views.adapter))
-    if static is not None:
-        routes.append(Route("/", _page(static / "index.html")))
-        routes.append(Mount("/static", StaticFiles(directory=static)))
-    return routes
+
+
+def _page_routes(static: Path | None) -> list[BaseRoute]:
+    if static is None:
+        return []
+    return [Route("/", _page(static / "index.html")), Mount("/static", StaticFiles(directory=static))]
 
 
 class _Views:
     """One method per GET route."""
 
-    def __init__(self, published: Published, feed: Feed) -> None:
+    def __init__(self, published: Published, feed: Feed, *, operations: Operations | None) -> None:
         self._published = published
         self._feed = feed
+        self._operations = operations
 
     async def fleet(self, _request: Request) -> Response:
         return _json(self._published.fleet())
@@ -110,7 +152,7 @@ class _Views:
         pods = tuple(row.name for row in self._published.fleet().pods) if pod is not None else ()
         if pod is not None and pod not in pods:
             detail = f"no pod {pod!r} among {len(pods)}; GET /v1/fleet lists them"
-            return problem(404, ApiReason.POD_UNKNOWN, detail, near=nearest(pod, pods))
+            return problem(404, ApiReason.POD_UNKNOWN, detail=detail, near=nearest(pod, pods))
         if adapter is not None:
             return self._unknown_adapter(adapter)
         return None
@@ -120,17 +162,22 @@ class _Views:
         if name in names:
             return None
         detail = f"no adapter {name!r} among {len(names)}; GET /v1/adapters lists them"
-        return problem(404, ApiReason.ADAPTER_UNKNOWN, detail, near=nearest(name, names))
+        return problem(404, ApiReason.ADAPTER_UNKNOWN, detail=detail, near=nearest(name, names))
 
     async def adapters(self, _request: Request) -> Response:
-        return _json(openapi.Adapters(adapters=tuple(self._published.adapters())))
+        return _json(openapi.Adapters(adapters=tuple(self._entries(self._published.adapters()))))
+
+    def _entries(self, rows: Iterable[AdapterRow]) -> Iterator[openapi.AdapterEntry]:
+        intents = self._operations.intents() if self._operations is not None else {}
+        for row in rows:
+            yield openapi.entry(row, intents.get(row.name))
 
     async def adapter(self, request: Request) -> Response:
         name = request.path_params["name"]
         unknown = self._unknown_adapter(name)
         if unknown is not None:
             return unknown
-        row = next(each for each in self._published.adapters() if each.name == name)
+        (row,) = self._entries(each for each in self._published.adapters() if each.name == name)
         now = self._published.fleet().now
         cells = tuple(cell(belief, now=now) for belief in self._published.residency() if belief.adapter == name)
         return _json(openapi.AdapterDetail(adapter=row, cells=cells))
@@ -148,9 +195,9 @@ class _Views:
         kept = nearest(request_id, [row.request_id for row in recent if row.explained])
         if any(row.request_id == request_id for row in recent):
             detail = f"the decision on {request_id!r} was taken, but only a sample of decisions is kept in full"
-            return problem(404, ApiReason.DECISION_NOT_KEPT, detail, near=kept)
+            return problem(404, ApiReason.DECISION_NOT_KEPT, detail=detail, near=kept)
         detail = f"no decision on {request_id!r} among the last {len(recent)}; GET /v1/decisions lists them"
-        return problem(404, ApiReason.DECISION_UNKNOWN, detail, near=kept)
+        return problem(404, ApiReason.DECISION_UNKNOWN, detail=detail, near=kept)
 
     async def alerts(self, _request: Request) -> Response:
         return _json(openapi.Alerts(alerts=tuple(self._published.alerts())))
@@ -158,7 +205,7 @@ class _Views:
     async def stream(self, _request: Request) -> Response:
         if self._feed.full():
             detail = f"{self._feed.watchers} watchers are served, which is the limit; close one, or ask /v1/fleet"
-            return problem(503, ApiReason.TOO_MANY_STREAMS, detail, headers={"retry-after": "5"})
+            return problem(503, ApiReason.TOO_MANY_STREAMS, detail=detail, headers={"retry-after": "5"})
         return StreamingResponse(
             self._feed.watch(), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
@@ -193,10 +240,8 @@ def _page(index: Path) -> Callable[[Request], Awaitable[Response]]:
     return answer
 
 
-def _later(method: str, path: str) -> Callable[[Request], Awaitable[Response]]:
-    refusal = problem(
-        501, ApiReason.NOT_IMPLEMENTED, f"{method} {path} belongs to a later part of lorapick; nothing was changed"
-    )
+def _later(path: str) -> Callable[[Request], Awaitable[Response]]:
+    refusal = problem(501, ApiReason.NOT_IMPLEMENTED, detail=f"GET {path} belongs to a later part of lorapick")
 
     async def answer(_request: Request) -> Response:
         return refusal
@@ -207,14 +252,14 @@ def _later(method: str, path: str) -> Callable[[Request], Awaitable[Response]]:
 async def _http_problem(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         detail = f"{request.method} is not allowed on {request.url.path}"
-        return problem(405, ApiReason.METHOD_NOT_ALLOWED, detail, headers=error.headers)
+        return problem(405, ApiReason.METHOD_NOT_ALLOWED, detail=detail, headers=error.headers)
     detail = f"nothing at {request.url.path}; /openapi.json lists the routes"
-    return problem(error.status_code, ApiReason.NOT_FOUND, detail, headers=error.headers)
+    return problem(error.status_code, ApiReason.NOT_FOUND, detail=detail, headers=error.headers)
 
 
 async def _parameter_problem(_request: Request, error: _BadParameterError) -> Response:
-    return problem(400, ApiReason.PARAMETER_INVALID, str(error))
+    return problem(400, ApiReason.PARAMETER_INVALID, detail=str(error))
 
 
 async def _internal_problem(_request: Request, error: Exception) -> Response:
-    return problem(500, ApiReason.INTERNAL, f"{type(error).__name__}; the picker's log has the rest")
+    return problem(500, ApiReason.INTERNAL, detail=f"{type(error).__name__}; the picker's log has the rest")

@@ -1,6 +1,6 @@
-"""The admin API's OpenAPI 3.1 document, made from the structs that the routes answer with.
+"""The admin API's OpenAPI 3.1 document, made from the structs that the routes take and answer with.
 
-In: nothing. Out: a JSON-ready dict. Not here: the routes themselves (see `live.admin`).
+In: nothing. Out: a JSON-ready dict. Not here: the routes themselves (see `live.admin`, `live.admin_changes`).
 """
 
 from typing import Any
@@ -8,7 +8,13 @@ from typing import Any
 import msgspec
 
 from lorapick import __version__
+from lorapick.live.admin_changes import CHANGES, PLAN, VIEWS, Change
 from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot
+from lorapick.model.adapters import PinSpec
+from lorapick.model.placement import AdapterFacts, Why
+from lorapick.model.units import PodName
+from lorapick.wire.admin_answers import Done, Intent, PlanAnswer
+from lorapick.wire.admin_bodies import PlanBody
 from lorapick.wire.api import Cell, ExplanationDocument, Problem
 
 
@@ -21,16 +27,39 @@ class Residency(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
 
 
+class AdapterEntry(AdapterRow, frozen=True, kw_only=True):
+    """One adapter over the whole fleet, with what is wanted of it and known of its files."""
+
+    source: str | None = None
+    revision: str | None = None
+    pin: PinSpec | None = None
+    wanted: dict[PodName, Why] = msgspec.field(default_factory=dict)
+    """Pods that should hold it as of the last tick, and what for."""
+    problem: str | None = None
+    """What is wrong with its files; then nobody is told to load it."""
+    facts: AdapterFacts | None = None
+    """What its files say; None: nobody has looked."""
+    retiring: bool = False
+    """It is retired, and pods are still to forget it."""
+
+
+def entry(row: AdapterRow, intent: Intent | None) -> AdapterEntry:
+    """The row with what is wanted; None: nothing is."""
+    fields = {name: getattr(row, name) for name in row.__struct_fields__}
+    wanted = {name: getattr(intent, name) for name in Intent.__struct_fields__} if intent is not None else {}
+    return AdapterEntry(**fields, **wanted)
+
+
 class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     """Answer of /v1/adapters."""
 
-    adapters: tuple[AdapterRow, ...]
+    adapters: tuple[AdapterEntry, ...]
 
 
 class AdapterDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Answer of /v1/adapters/{name}."""
 
-    adapter: AdapterRow
+    adapter: AdapterEntry
     cells: tuple[Cell, ...]
 
 
@@ -70,18 +99,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     pods: int
 
 
-LATER_GET = {"/v1/ledger": "Loads and evictions with their cost"}
-LATER_POST = {
-    "/v1/adapters/{name}/load": "Load an adapter",
-    "/v1/adapters/{name}/unload": "Unload an adapter",
-    "/v1/adapters/{name}/pin": "Pin an adapter",
-    "/v1/adapters/{name}/unpin": "Unpin an adapter",
-    "/v1/adapters/{name}/preload": "Load an adapter ahead of need",
-    "/v1/adapters/{name}/move": "Move an adapter between pods",
-    "/v1/events": "Fire a trigger",
-    "/v1/placement/plan": "Compute a placement",
-}
-"""Routes that are named and answer 501 until their part of the controller exists."""
+LATER = {"/v1/ledger": "Loads and evictions with their cost"}
+"""Routes that are named and answer 501 until their part exists."""
 
 _ANSWERS: dict[str, tuple[str, type]] = {
     "/v1/fleet": ("Pods and totals", FleetSnapshot),
@@ -101,21 +120,70 @@ _QUERIES: dict[str, tuple[tuple[str, str], ...]] = {
 
 def document() -> dict[str, Any]:
     """The whole document."""
-    types = [*(answer for _, answer in _ANSWERS.values()), Frame, Problem]
+    answers = _ANSWERS | {view.path: (view.summary, view.answer) for view in VIEWS}
+    types = [*(answer for _, answer in answers.values()), Frame, Problem, Done, PlanAnswer, PlanBody]
+    types += [change.body for change in CHANGES if change.body is not None]
     refs, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     by_type = dict(zip(types, refs, strict=True))
-    paths = {path: {"get": _get(path, text, by_type[answer])} for path, (text, answer) in _ANSWERS.items()}
+    paths: dict[str, dict[str, Any]] = {
+        path: {"get": _get(path, text, by_type[answer])} for path, (text, answer) in answers.items()
+    }
     paths["/v1/stream"] = {"get": _stream(by_type[Frame])}
-    for path, text in LATER_GET.items():
+    paths["/openapi.json"] = {"get": _this()}
+    for path, text in LATER.items():
         paths[path] = {"get": _later(path, text)}
-    for path, text in LATER_POST.items():
-        paths[path] = {"post": _later(path, text)}
+    for change in CHANGES:
+        body = None if change.body is None else by_type[change.body]
+        paths.setdefault(change.path, {})[change.method.lower()] = _change(change, body, by_type[Done])
+    paths[PLAN] = {"post": _plan(by_type[PlanBody], by_type[PlanAnswer])}
     return {
         "openapi": "3.1.0",
         "info": {"title": "lorapick admin API", "version": __version__},
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": schemas, "securitySchemes": {"token": _TOKEN}},
     }
+
+
+_TOKEN = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The token in the environment variable that server.admin_token names. Without that setting changes "
+    "are taken on loopback addresses, and need none.",
+}
+_SECURITY: list[dict[str, list[str]]] = [{"token": []}, {}]
+"""With the token; without, where none is configured."""
+
+
+def _change(change: Change, body: dict[str, Any] | None, done: dict[str, Any]) -> dict[str, Any]:
+    answers = {"200": "There was nothing to do", "202": "Understood, and begun"}
+    described = {
+        "summary": change.summary,
+        "parameters": _parameters(change.path),
+        "security": _SECURITY,
+        "responses": {
+            **{status: _body(text, done, "application/json") for status, text in answers.items()},
+            "default": _problem(),
+        },
+    }
+    if body is not None:
+        # What has no required key may be left out.
+        described["requestBody"] = {"content": {"application/json": {"schema": body}}}
+    return described
+
+
+def _plan(body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    text = "What a placement by load would do now; nothing is changed"
+    return {
+        "summary": text,
+        "security": _SECURITY,
+        "requestBody": {"content": {"application/json": {"schema": body}}},
+        "responses": {"200": _body(text, answer, "application/json"), "default": _problem()},
+    }
+
+
+def _this() -> dict[str, Any]:
+    text = "This document"
+    return {"summary": text, "responses": {"200": _body(text, {"type": "object"}, "application/json")}}
 
 
 def _get(path: str, text: str, answer: dict[str, Any]) -> dict[str, Any]:

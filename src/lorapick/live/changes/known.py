@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from lorapick.core.placement.guard import cannot_serve
 from lorapick.core.placement.wants import fits
 from lorapick.core.state import FleetState
-from lorapick.live.guard import nearest
 from lorapick.live.operations import OperationError
+from lorapick.live.problems import nearest
 from lorapick.model.pods import Pod
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.api import ApiReason

@@ -17,8 +17,8 @@ from lorapick.core.state import FleetState
 from lorapick.live.changes.known import check_adapter, check_pods, is_known
 from lorapick.live.changes.submitting import Submitting
 from lorapick.live.changes.wishes import pinned
-from lorapick.live.guard import nearest
 from lorapick.live.operations import OperationError
+from lorapick.live.problems import nearest
 from lorapick.model.adapters import Adapter, Alias
 from lorapick.model.events import AdapterChanged, AdapterDeclared, AdapterRetired, AliasCleared, AliasSet
 from lorapick.model.units import AdapterName
