@@ -181,15 +181,12 @@ def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> l
     row = state.columns.row_of.get(event.pod)
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind="touch_failed", facts=facts)
-    if (
-        row is None
-        or giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=Failed.THIS_TIME) is None
-    ):
+    if row is None:
         return [note]
-    cell = state.residency.home(row).cells.get(event.adapter)
-    if cell is not None and cell.tier is Tier.LOADING and not cell.in_flight:
-        state.residency.left(row, event.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)
-        state.refresh(row)
+    command = giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=Failed.THIS_TIME)
+    if command is None:
+        return [note]
+    giving.undo(state, row, command, now=now)
     return [note, *release(state, row, now=now, cause=event.id)]
 
 

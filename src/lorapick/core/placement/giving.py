@@ -103,10 +103,7 @@ def give_up(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     effects: list[Effect] = []
     for row, command in state.placement.commands.overdue(now):
         state.placement.commands.end(row, command.adapter, kind=command.kind, now=now, failed=Failed.THIS_TIME)
-        cell = state.residency.home(row).cells.get(command.adapter)
-        if cell is not None and cell.tier is Tier.LOADING and not cell.in_flight:
-            state.residency.left(row, command.adapter, tier=Tier.DISK, now=now, source=Source.COMMANDED)
-        state.refresh(row)
+        undo(state, row, command, now=now)
         facts: dict[str, str | float] = {
             "pod": state.columns.targets[row].pod,
             "adapter": command.adapter,
@@ -114,6 +111,19 @@ def give_up(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
         }
         effects.append(Note(cause=cause, kind="command_lost", facts=facts))
     return effects
+
+
+def undo(state: FleetState, row: int, command: Command, *, now: Seconds) -> None:
+    """A command that brought an adapter into a slot has failed, or nobody knows: it is where it was before.
+
+    That it should have been there by now is no evidence; a request that runs, or a word of the pod since, is.
+    """
+    cell = state.residency.home(row).cells.get(command.adapter)
+    if cell is None or cell.in_flight or cell.since < command.asked:
+        return
+    if cell.tier is Tier.LOADING or (cell.tier.on_gpu and not cell.proven):
+        state.residency.left(row, command.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)
+        state.refresh(row)
 
 
 def why_of(command: Command | None) -> Why | None:
