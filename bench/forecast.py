@@ -24,7 +24,6 @@ from lorapick.core.forecast.history import BIN, History, bin_of
 from lorapick.core.forecast.models import Perfect
 from lorapick.model import events
 from lorapick.model.placement import DemandBin
-from lorapick.model.settings import PlacementSettings
 from lorapick.plan.datafiles import data_path, open_lines
 from lorapick.plan.scenario_files import load_scenario
 from lorapick.sim.arrivals import Arrival
@@ -81,7 +80,9 @@ def play(model: str, seed: int, *, days: float, rate: float | None) -> Result:
     overrides = {} if rate is None else {"arrivals.rate": f"{rate}/s"}
     scenario = load_scenario("servegen-week", overrides=overrides)
     forecast = "off" if model == "none" else "blend" if model == "perfect" else model
-    settings = msgspec.structs.replace(scenario.settings, placement=PlacementSettings(forecast=forecast))
+    settings = msgspec.structs.replace(
+        scenario.settings, placement=msgspec.structs.replace(scenario.settings.placement, forecast=forecast)
+    )
     scenario = msgspec.structs.replace(scenario, settings=settings)
     begin = scenario.run.unix
     assert begin is not None
@@ -137,7 +138,9 @@ def main() -> None:
     if args.json:
         print(json.dumps([msgspec.to_builtins(each) for each in results], indent=2))
         return
-    print("| forecast | cold starts per 1,000 | against last hour | TTFT P99 | loads per 1,000 |\n|---|---|---|---|---|")
+    print(
+        "| forecast | cold starts per 1,000 | against last hour | TTFT P99 | loads per 1,000 |\n|---|---|---|---|---|"
+    )
     for model in args.models:
         mine = [each for each in results if each.model == model]
         against = ""

@@ -12,6 +12,7 @@ from lorapick.core.columns import TIER_BITS
 from lorapick.core.forecast.choose import choose
 from lorapick.core.forecast.history import BIN, bin_of
 from lorapick.core.placement.state import Ahead
+from lorapick.core.placement.targets import Target
 from lorapick.core.placement.wants import Want
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, KeepDemand
@@ -41,11 +42,13 @@ def _choose(state: FleetState, number: int) -> None:
         placement.ahead = None
         return
     slots = _slots(state)
+    placement.turnover.turn(firm=placement.ahead.choice.firm if placement.ahead is not None else 0)
     most = placement.turnover.most(slots)
     rates = {name: rate for name, rate in forecast.rates(start, most=most).items() if _may(state, name)}
     choice = choose(rates, forecast.chances(start), residents=_residents(state), slots=slots)
-    placement.turnover.turn(firm=choice.firm)
-    placement.ahead = Ahead(number, choice, {})
+    if placement.scorer is not None:
+        placement.scorer.turn(start, slots=slots, most=most)
+    placement.ahead = Ahead(number, choice, {}, dict.fromkeys(choice.touches))
 
 
 def _may(state: FleetState, name: AdapterName) -> bool:
@@ -89,6 +92,22 @@ def wants(state: FleetState) -> list[tuple[Want, bool]]:
         if there or place < ahead.choice.firm or name not in ahead.brought:
             found.append((Want(adapter=name, why=Why.FORECAST, name="forecast"), there))
     return found
+
+
+def to_touch(state: FleetState) -> list[Target]:
+    """At the edge of a bin, one at a time for each pod, all that is held: the best last, so that it is the last to go."""
+    ahead = state.placement.ahead
+    if ahead is None or not ahead.touching:
+        return []
+    found: dict[int, Target] = {}
+    for name in [*ahead.touching]:
+        rows = rows_holding(state, name)
+        if not rows or state.residency.home(rows[0]).busy(name):
+            del ahead.touching[name]
+        elif rows[0] not in found and rows[0] not in state.placement.commands.touches:
+            found[rows[0]] = Target(rows[0], name, Why.FORECAST)
+            del ahead.touching[name]
+    return [*found.values()]
 
 
 def is_firm(state: FleetState, name: AdapterName) -> bool:

@@ -15,7 +15,6 @@ from lorapick.core.placement.targets import ORDER, Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note
 from lorapick.model.placement import Why
-from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
 
@@ -73,8 +72,7 @@ def _busy(state: FleetState) -> bool:
 def _pursue(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
     placement = state.placement
     home = state.residency.home(target.row)
-    cell = home.cells.get(target.adapter)
-    if cell is not None and cell.tier >= Tier.LOADING:
+    if guard.holds(state, target.row, target.adapter):
         return []
     reason = guard.refuse(state, target, now=now)
     if reason is None:
@@ -117,6 +115,8 @@ def _keep(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Touch what is to stay and would be the next to go, where others may come."""
     effects: list[Effect] = []
     placement = state.placement
+    for next_one in ahead.to_touch(state):
+        effects += giving.touch(state, next_one, now=now, cause=cause)
     for row in dict.fromkeys([*placement.keeps, *placement.guarded]):
         if row not in state.loads or state.loads[row].circuit_open:
             continue

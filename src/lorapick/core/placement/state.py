@@ -12,6 +12,7 @@ from lorapick.core.forecast.blend import Blend
 from lorapick.core.forecast.choose import Choice, Turnover
 from lorapick.core.forecast.history import History
 from lorapick.core.forecast.models import Forecast, LastHour, Seasonal
+from lorapick.core.forecast.scoring import Scorer
 from lorapick.core.placement.burstiness import Burstiness
 from lorapick.core.placement.calendar import is_weekend, week_minute
 from lorapick.core.placement.commands import Commands
@@ -67,6 +68,8 @@ class Ahead(NamedTuple):
     choice: Choice
     brought: dict[AdapterName, None]
     """Those of them that were in a slot since: only firm ones are brought back."""
+    touching: dict[AdapterName, None]
+    """Those that are still to be touched, in that order."""
 
 
 _FORECASTS: dict[str, Callable[[History], Forecast]] = {"last_hour": LastHour, "seasonal": Seasonal, "blend": Blend}
@@ -80,7 +83,7 @@ class Placement:
         "deprioritised", "facts", "forecast", "groups", "guarded", "history", "keeps",
         "keeps_history", "leaders", "leaving", "longest_missing",
         "missing_since", "moving", "next_tick", "orders", "pinned", "plan", "plan_version", "problems", "refusals",
-        "replicas", "retiring", "said_of_pins", "schedules", "solve_at", "triggers", "turnover",
+        "replicas", "retiring", "said_of_pins", "schedules", "scorer", "solve_at", "triggers", "turnover",
         "unknown", "unloads", "unwanted",
         "wall_offset", "wanted", "warming",
     )  # fmt: skip
@@ -116,6 +119,7 @@ class Placement:
         self.replicas = Replicas()
         self.history = History()
         self.forecast: Forecast | None = None
+        self.scorer: Scorer | None = None
         self.turnover = Turnover()
         self.ahead: Ahead | None = None
         self.called: dict[AdapterName, Called] = {}
@@ -155,9 +159,12 @@ class Placement:
         self.triggers = self.triggers.changed_to(settings.triggers)
         make = _FORECASTS.get(wanted.forecast)
         if make is None:
-            self.forecast = None
+            self.forecast = self.scorer = None
         elif self.forecast is None or self.forecast.name != wanted.forecast:
             self.forecast = make(self.history)
+            others: list[Forecast] = [LastHour(self.history), Seasonal(self.history), Blend(self.history)]
+            models = [self.forecast if each.name == self.forecast.name else each for each in others]
+            self.scorer = Scorer(models, self.history)
         self.keeps_history = wanted.forecast != "off" or wanted.history is not None
         self.by_load = wanted.replicas == "auto"
         self._weekend = tuple(adapter.name for adapter in settings.adapters if adapter.weekend is not None)
