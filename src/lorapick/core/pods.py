@@ -133,6 +133,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     state.columns.good_until(row, now + patience)
     load.circuit_open = False
     effects += _pressure(state, row, report=report, cause=event.id)
+    if load.last_report is None:
+        state.placement.hurry(now)  # from now on it may be told something
     load.reported(report, since=since, now=now)
     state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:

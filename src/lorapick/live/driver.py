@@ -18,7 +18,21 @@ from lorapick.core.fleet import Fleet
 from lorapick.core.near_names import NearNames
 from lorapick.live.ports import ModelCard, Usage
 from lorapick.live.publish import Observer
-from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Note, Raise, Register, Reject, Touch, Unload
+from lorapick.model.effects import (
+    Clear,
+    Dispatch,
+    Effect,
+    Hold,
+    KeepDemand,
+    Load,
+    Note,
+    Raise,
+    Register,
+    Reject,
+    Solve,
+    Touch,
+    Unload,
+)
 from lorapick.model.events import (
     Event,
     RequestArrived,
@@ -28,6 +42,7 @@ from lorapick.model.events import (
     ResponseStarted,
     Ticked,
 )
+from lorapick.model.placement import DemandBin, PlacementProblem
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
@@ -75,6 +90,10 @@ class Driver:
         """Told when a pod answered 404: its list of models may be another than we know."""
         self.control: Controls | None = None
         """Tells pods what no request asks for; None: nobody does."""
+        self.on_problem: Callable[[PlacementProblem], None] | None = None
+        """Has a placement solved; its answer is a `PlacementComputed`. None: nobody does, which is said once."""
+        self.on_demand: Callable[[Sequence[DemandBin]], None] | None = None
+        """Keeps demand; None: it is forgotten at the end."""
         self.started_at = time.time()
         self._clock = clock
         self._recorder = recorder
@@ -89,6 +108,7 @@ class Driver:
         """Address picked for each dispatched request: a different one that served is news."""
         self._wakeup: asyncio.TimerHandle | None = None
         self._wakeup_at = float("inf")
+        self._said_unsolved = False
 
     # -- the door
 
@@ -121,6 +141,10 @@ class Driver:
     def now(self) -> Seconds:
         """The driver's clock."""
         return self._clock()
+
+    def tell_time(self) -> None:
+        """Tell the core the time of day, which forecasts and the calendar need."""
+        self.submit(lambda t, i: Ticked(t=t, id=i, wall=time.time()))
 
     # -- live.ports.Picker
 
@@ -248,8 +272,20 @@ class Driver:
                     log.error("no driver for %s yet", type(effect).__name__)
                 else:
                     self.control.perform(effect)
+            case Solve():
+                self._solve(effect.problem)
+            case KeepDemand():
+                if self.on_demand is not None:
+                    self.on_demand(effect.bins)
             case _:
                 raise AssertionError(f"no way to perform {effect!r}")
+
+    def _solve(self, problem: PlacementProblem) -> None:
+        if self.on_problem is not None:
+            self.on_problem(problem)
+        elif not self._said_unsolved:
+            self._said_unsolved = True
+            log.error("nobody solves placements here; adapters stay where requests bring them")
 
     def _answered(self, answer: Dispatch | Reject) -> None:
         if isinstance(answer, Dispatch):
@@ -275,7 +311,7 @@ class Driver:
 
     def _tick(self) -> None:
         self._wakeup, self._wakeup_at = None, float("inf")
-        self.submit(lambda t, i: Ticked(t=t, id=i, wall=time.time()))
+        self.tell_time()
 
 
 def _in_words(facts: Mapping[str, str | float]) -> str:

@@ -4,14 +4,20 @@ In: a registry. Out: counters and histograms that are fed by events, and a colle
 fleet snapshot. Not here: when they are fed (see `live.metrics`). Names and labels are those of docs/metrics.md.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 from lorapick import __version__
-from lorapick.live.publish import FleetSnapshot, PodRow, Totals
+from lorapick.live.publish import FleetSnapshot, PlacementNow, PodRow, Totals
 from lorapick.model.alerts import Alert
 from lorapick.model.units import AdapterName, Seconds
 
@@ -81,9 +87,12 @@ class Families:
             "pressure_changes", "Changes of a pod's pressure tier, by the tier that it came to.", ("pod", "tier")
         )
         self.alerts = Counts("alerts_raised", "Alerts raised.", ("alert",))
+        self.refusals = Counts(
+            "placement_refusals", "Times that the guard began to refuse a load, by its reason.", ("reason",)
+        )
         self._counts = (
             self.requests, self.picks, self.hits, self.swaps, self.loads, self.failures, self.coalesced, self.pressure,
-            self.alerts,
+            self.alerts, self.refusals,
         )  # fmt: skip
         for counts in self._counts:
             registry.register(counts)
@@ -171,6 +180,7 @@ class FleetGauges(Collector):
         yield GaugeMetricFamily("lorapick_requests_in_flight", "Dispatched and not yet ended.", totals.in_flight)
         yield GaugeMetricFamily("lorapick_requests_held", "Requests that wait at the picker.", totals.held)
         yield from _admission(totals)
+        yield from _placement(fleet.placement)
         yield _alerts(self._alerts)
         for gauge in POD_GAUGES:
             yield _pod_gauge(fleet, gauge)
@@ -218,6 +228,36 @@ def _admission(totals: Totals) -> Iterator[Metric]:
         ),
     ):
         yield CounterMetricFamily(f"lorapick_{name}", text, count)
+
+
+def _placement(now: PlacementNow) -> Iterator[Metric]:
+    yield _by_two("placement_commands", "Commands that the controller gave to pods.", now.given, labels=("kind", "why"))
+    yield _by_two("placement_command_results", "What came of commands to pods.", now.ended, labels=("kind", "outcome"))
+    text = "Time of commands from their turn to their end; count: those whose turn came."
+    seconds = SummaryMetricFamily("lorapick_placement_command_seconds", text, labels=["kind"])
+    for kind, count in now.begun.items():
+        seconds.add_metric([kind], count_value=count, sum_value=now.seconds[kind])
+    yield seconds
+    yield CounterMetricFamily("lorapick_touches", "Requests of one token that pods answered.", now.touches)
+    for name, text, value in (
+        ("pins_wanted", "Pairs of a pinned adapter and a pod that should have it.", now.pins_wanted),
+        ("pins_missing", "Of these, those that are not in a slot there.", now.pins_missing),
+        ("pins_without_place", "Pinned adapters that do not fit, or not wholly.", now.pins_without_place),
+        ("pin_missing_seconds_max", "Longest time that one of these was missing.", now.pin_missing_longest),
+        ("placement_moves_last_minute", "Loads that count against the churn budget.", now.moves_last_minute),
+        ("placement_orders", "Orders of operators that are not done.", now.orders),
+        ("warming_pods", "Pods that take no traffic yet: what they should have is not there.", len(now.warming)),
+        ("leaving_pods", "Pods that drain and serve what nobody else has.", len(now.leaving)),
+    ):
+        yield GaugeMetricFamily(f"lorapick_{name}", text, value)
+
+
+def _by_two(name: str, text: str, counts: Mapping[str, Mapping[str, int]], *, labels: tuple[str, str]) -> Metric:
+    family = CounterMetricFamily(f"lorapick_{name}", text, labels=labels)
+    for first, by_second in counts.items():
+        for second, count in by_second.items():
+            family.add_metric([first, second], count)
+    return family
 
 
 def _alerts(standing: Collection[str]) -> Metric:

@@ -26,7 +26,17 @@ from lorapick.live.guard import LOOPBACK, Guard
 from lorapick.live.labels import AdapterLabels
 from lorapick.live.publish import Published
 from lorapick.live.web import serving, split_bind
-from lorapick.model.effects import LOAD_FAILED, PRESSURE_CHANGED, Dispatch, Effect, Hold, Note, Raise, Reject
+from lorapick.model.effects import (
+    LOAD_FAILED,
+    LOAD_REFUSED,
+    PRESSURE_CHANGED,
+    Dispatch,
+    Effect,
+    Hold,
+    Note,
+    Raise,
+    Reject,
+)
 from lorapick.model.events import (
     By,
     Event,
@@ -192,6 +202,8 @@ class Metrics:
             self._count.failures.add(pod)
         elif effect.kind == PRESSURE_CHANGED:
             self._count.pressure.add(str(effect.facts["pod"]), str(effect.facts["tier"]))
+        elif effect.kind == LOAD_REFUSED:
+            self._count.refusals.add(str(effect.facts["reason"]))
 
     def _raise(self, effect: Raise, now: Seconds) -> None:
         del now

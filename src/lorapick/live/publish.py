@@ -103,6 +103,39 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, requests that went on without a picker's word; None: unknown."""
 
 
+class PlacementNow(msgspec.Struct, frozen=True, kw_only=True):
+    """What placement wants now, and what it did since the picker started."""
+
+    given: dict[str, dict[str, int]] = {}
+    """Commands that the controller gave, by kind (`load`, `unload`, `register`, `touch`) and by what for."""
+    ended: dict[str, dict[str, int]] = {}
+    """What came of all commands to pods, by kind and outcome (see docs/control.md); also of those under pressure."""
+    begun: dict[str, int] = {}
+    """Commands whose turn came, by kind."""
+    seconds: dict[str, Seconds] = {}
+    """Time that those took, by kind."""
+    touches: int = 0
+    """Touches that pods answered."""
+    pins_wanted: int = 0
+    """Pairs of a pinned adapter and a pod that should have it."""
+    pins_missing: int = 0
+    """Of these, those that are not in a slot there now."""
+    pins_without_place: int = 0
+    """Pinned adapters that do not, or not wholly, fit."""
+    pin_missing_longest: Seconds = 0.0
+    """For how long one of these pairs was missing at most, those that are now among them."""
+    moves_last_minute: int = 0
+    """Loads of the last minute that count against `placement.moves_per_minute`."""
+    orders: int = 0
+    """Orders of operators that are not done."""
+    warming: tuple[PodName, ...] = ()
+    """Pods that take no traffic yet, since what they should have is not there."""
+    leaving: tuple[PodName, ...] = ()
+    """Pods that drain and still serve what nobody else has."""
+    plan_version: int = 0
+    """Of the solver's last answer; 0: there was none."""
+
+
 class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The whole fleet at one instant. Pods in the fleet's own order."""
 
@@ -117,6 +150,7 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     totals: Totals
     pods: tuple[PodRow, ...] = ()
+    placement: PlacementNow = PlacementNow()
 
 
 class AdapterRow(msgspec.Struct, frozen=True, kw_only=True):

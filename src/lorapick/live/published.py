@@ -5,13 +5,15 @@ In: the driver. Out: snapshots that do not change. Not here: HTTP (see `live.adm
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lorapick.core.columns import REASONS
 from lorapick.core.picking.filters import STALE
+from lorapick.core.placement.commands import Kind
+from lorapick.live.control.counts import ControlCounts
 from lorapick.live.driver import Driver
 from lorapick.live.envoy.watch import EnvoyWatch
-from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, PodRow, Totals
+from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, PlacementNow, PodRow, Totals
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Pod
@@ -24,12 +26,18 @@ class PublishedViews:
     """Implements `live.publish.Published` over a driver."""
 
     def __init__(
-        self, driver: Driver, *, transport: TransportCounts | None = None, envoy: EnvoyWatch | None = None
+        self,
+        driver: Driver,
+        *,
+        transport: TransportCounts | None = None,
+        envoy: EnvoyWatch | None = None,
+        commands: Callable[[], ControlCounts] | None = None,
     ) -> None:
-        """Show `driver`, with what the transport and Envoy count beside it."""
+        """Show `driver`, with what the transport, Envoy and the commands to pods count beside it."""
         self._driver = driver
         self._transport = TransportCounts() if transport is None else transport
         self._envoy = envoy
+        self._commands = commands
 
     def fleet(self) -> FleetSnapshot:
         """Pods and totals now."""
@@ -42,6 +50,30 @@ class PublishedViews:
             policy=state.policy.name,
             totals=self._totals(),
             pods=tuple(self._pod(row, pod, now) for row, pod in state.columns.live()),
+            placement=self._placement(now),
+        )
+
+    def _placement(self, now: Seconds) -> PlacementNow:
+        state = self._driver.fleet.state
+        placement, targets = state.placement, state.columns.targets
+        commands = placement.commands
+        done = None if self._commands is None else self._commands()
+        longest = [now - since for since in placement.missing_since.values()]
+        return PlacementNow(
+            given=_nested(commands.given.items()),
+            ended={} if done is None else _nested(done.ended.items()),
+            begun={} if done is None else done.begun,
+            seconds={} if done is None else done.seconds,
+            touches=commands.succeeded.get(Kind.TOUCH, 0),
+            pins_wanted=sum(len(rows) for rows in placement.pinned.rows.values()),
+            pins_missing=len(placement.missing_since),
+            pins_without_place=len(placement.pinned.problems),
+            pin_missing_longest=max([placement.longest_missing, *longest]),
+            moves_last_minute=commands.moves_in_last_minute(now),
+            orders=len(placement.orders),
+            warming=tuple(targets[row].pod for row in placement.warming),
+            leaving=tuple(targets[row].pod for row in placement.leaving),
+            plan_version=placement.plan_version,
         )
 
     def _totals(self) -> Totals:
@@ -152,3 +184,11 @@ class PublishedViews:
         """Alerts that stand, with the facts of the last look."""
         standing = self._driver.fleet.state.alerts.standing
         return [AlertRow(name=alert, since=since, facts=facts) for alert, (since, facts) in standing.items()]
+
+
+def _nested(counts: Iterable[tuple[tuple[str, str], int]]) -> dict[str, dict[str, int]]:
+    """Counts by two words."""
+    found: dict[str, dict[str, int]] = {}
+    for (first, second), count in counts:
+        found.setdefault(str(first), {})[str(second)] = count
+    return found

@@ -14,23 +14,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from lorapick.core.columns import PodColumns
 from lorapick.live.admin import serve_admin
-from lorapick.live.control import AllowedSources, PodControl, StaticSources
 from lorapick.live.discovery import FileDiscovery, PodSet
 from lorapick.live.driver import Driver
+from lorapick.live.driver_operations import DriverOperations
 from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.eventlog import MAX_BYTES, EventLog
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.health import HealthServer
 from lorapick.live.kv_events import KvEvents
 from lorapick.live.metrics import Metrics, serve_metrics
+from lorapick.live.placing import Placing
 from lorapick.live.published import PublishedViews
 from lorapick.live.scrape import Scraper
 from lorapick.live.transport_counts import TransportCounts
-from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
-from lorapick.model.units import AdapterName, PodName
 
 
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +77,7 @@ async def serve(
         recorder = None
         if record is not None:
             recorder = stack.enter_context(_recorder(record, settings, on_lost=transport.event_lost))
-        parts = _build(settings, recorder, transport=transport)
+        parts = _build(settings, recorder, transport=transport, beside=beside)
         addresses = await _listen(stack, settings, parts, static=static)
         await _run(settings, parts, beside=beside, stop=stop, ready=lambda: on_ready(addresses))
 
@@ -96,22 +94,24 @@ class _Parts(NamedTuple):
     views: PublishedViews
     transport: TransportCounts
     envoy: EnvoyWatch | None
+    placing: Placing
 
 
-def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts) -> _Parts:
+def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts, beside: Path) -> _Parts:
     metrics = Metrics()
     driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
     driver.on_pick = metrics.pick_seconds
     envoy = None if settings.server.envoy_admin is None else EnvoyWatch(settings.server.envoy_admin)
-    views = PublishedViews(driver, transport=transport, envoy=envoy)
+    placing = Placing(settings, driver, beside=beside)
+    views = PublishedViews(driver, transport=transport, envoy=envoy, commands=placing.counts)
     metrics.show(views)
-    return _Parts(driver, metrics, views, transport, envoy)
+    return _Parts(driver, metrics, views, transport, envoy, placing)
 
 
 async def _run(
     settings: Settings, parts: _Parts, *, beside: Path, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Scrape, follow the pods and their KV events, and read Envoy's counters, until `stop`."""
+    """Scrape, follow the pods and their KV events, place adapters, and read Envoy's counters, until `stop`."""
     driver = parts.driver
     scraper = Scraper(
         settings.scrape,
@@ -124,13 +124,13 @@ async def _run(
     kv_events = KvEvents(submit=driver.submit, counts=parts.transport)
     driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
-    control = driver.control = _control(settings, driver, beside=beside, on_missing=scraper.refresh)
+    driver.tell_time()
     following = _discover(settings, beside, driver)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(scraper.run(), name="scraper"),
             group.create_task(kv_events.run(), name="KV events"),
-            group.create_task(control.run(), name="control"),
+            group.create_task(parts.placing.run(), name="placing"),
         ]
         if following is not None:
             tasks.append(group.create_task(following.run(), name="discovery"))
@@ -140,37 +140,6 @@ async def _run(
         await stop.wait()
         for task in tasks:
             task.cancel()
-
-
-def _control(settings: Settings, driver: Driver, *, beside: Path, on_missing: Callable[[PodName], None]) -> PodControl:
-    """Commands to pods, which may be told the sources that the configuration allows."""
-    columns, adapters = driver.fleet.state.columns, driver.fleet.state.adapters
-
-    def declared(name: AdapterName) -> str | None:
-        adapter = adapters.get(name)
-        return adapter.source if adapter is not None else None
-
-    def directory(name: str | None) -> str | None:
-        return None if name is None else str((beside / name).resolve())
-
-    allowed = AllowedSources(
-        prefixes=settings.placement.sources,
-        catalogue=directory(settings.catalogue),
-        store=directory(settings.placement.store),
-        declared=declared,
-    )
-    return PodControl(
-        submit=driver.submit,
-        find=lambda name: _pod(columns, name),
-        sources=StaticSources(adapters.get),
-        allowed=allowed,
-        on_missing=on_missing,
-    )
-
-
-def _pod(columns: PodColumns, name: PodName) -> Pod | None:
-    row = columns.row_of.get(name)
-    return columns.pods[row] if row is not None else None
 
 
 def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery | None:
@@ -190,7 +159,14 @@ async def _listen(stack: AsyncExitStack, settings: Settings, parts: _Parts, *, s
         return bool(driver.fleet.state.columns.row_of)
 
     metrics_address = await stack.enter_async_context(serve_metrics(parts.metrics, bind=server.metrics))
-    admin_address = await stack.enter_async_context(serve_admin(parts.views, bind=server.admin, static=static))
+    admin = serve_admin(
+        parts.views,
+        bind=server.admin,
+        static=static,
+        operations=DriverOperations(driver),
+        token_variable=server.admin_token,
+    )
+    admin_address = await stack.enter_async_context(admin)
     health = HealthServer(server.health, ready)
     await health.start()
     stack.push_async_callback(health.stop)

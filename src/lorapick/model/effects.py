@@ -112,6 +112,8 @@ class Clear(Effect, frozen=True, kw_only=True):
 
 LOAD_FAILED = "load_failed"
 """Kind of the notes of loads that failed, however that is known."""
+LOAD_REFUSED = "load_refused"
+"""Kind of the notes that the guard refuses a load, when that or its reason is news."""
 PRESSURE_CHANGED = "pressure"
 """Kind of the notes that a pod's pressure tier is another one."""
 

@@ -309,7 +309,7 @@ class AdapterChecked(Event, frozen=True, kw_only=True):
 
 
 class DemandRecalled(Event, frozen=True, kw_only=True):
-    """Requests of earlier times, as they were kept; before the first request of ours."""
+    """Requests of earlier times, as they were kept; of many bins the latest first, before one of ours is over."""
 
     bins: tuple[DemandBin, ...]
 

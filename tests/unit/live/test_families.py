@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lorapick.core.admission.pressure import Pressure
 from lorapick.live.families import POD_GAUGES, PRESSURE_TIERS, Counts, Families, FleetGauges, WithoutCreated
+from lorapick.live.publish import PlacementNow
 from lorapick.model.alerts import Alert
 from lorapick.testing.published import small_fleet
 
@@ -40,6 +41,7 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
     families.coalesced.add("p")
     families.pressure.add("p", "hard")
     families.alerts.add("convoy")
+    families.refusals.add("pod_busy")
     families.hold_seconds.labels("held_for_load").observe(0.1)
     families.freeze()
     found = {family.name: set(family.samples[0].labels) for family in text_string_to_metric_families(page(registry))}
@@ -53,6 +55,7 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
         "lorapick_loads_coalesced": {"pod"},
         "lorapick_pressure_changes": {"pod", "tier"},
         "lorapick_alerts_raised": {"alert"},
+        "lorapick_placement_refusals": {"reason"},
         "lorapick_pick_seconds": {"le"},
         "lorapick_hold_seconds": {"for", "le"},
     }
@@ -97,6 +100,45 @@ def test_what_admission_did_and_which_alerts_stand() -> None:
     assert not any("pressure_tier" in line and "pod-07" in line for line in lines), "it was never scraped"
     assert sum(line.startswith("lorapick_alert{") for line in lines) == len(Alert)
     assert tuple(tier.word for tier in Pressure) == PRESSURE_TIERS
+
+
+def test_what_placement_wants_and_did() -> None:
+    registry, gauges = CollectorRegistry(), FleetGauges()
+    registry.register(gauges)
+    now = PlacementNow(
+        given={"load": {"pin": 3, "schedule": 1}, "touch": {"pin": 2}},
+        ended={"load": {"done": 2, "failed": 1}},
+        begun={"load": 3},
+        seconds={"load": 1.5},
+        touches=2,
+        pins_wanted=4,
+        pins_missing=1,
+        pins_without_place=1,
+        pin_missing_longest=2.5,
+        moves_last_minute=7,
+        orders=1,
+        warming=("a", "b"),
+        leaving=("c",),
+    )
+    gauges.take(msgspec.structs.replace(small_fleet().fleet_now, placement=now), {})
+    lines = page(registry).splitlines()
+    for line in (
+        'lorapick_placement_commands_total{kind="load",why="pin"} 3.0',
+        'lorapick_placement_commands_total{kind="touch",why="pin"} 2.0',
+        'lorapick_placement_command_results_total{kind="load",outcome="failed"} 1.0',
+        'lorapick_placement_command_seconds_sum{kind="load"} 1.5',
+        'lorapick_placement_command_seconds_count{kind="load"} 3.0',
+        "lorapick_touches_total 2.0",
+        "lorapick_pins_wanted 4.0",
+        "lorapick_pins_missing 1.0",
+        "lorapick_pins_without_place 1.0",
+        "lorapick_pin_missing_seconds_max 2.5",
+        "lorapick_placement_moves_last_minute 7.0",
+        "lorapick_placement_orders 1.0",
+        "lorapick_warming_pods 2.0",
+        "lorapick_leaving_pods 1.0",
+    ):
+        assert line in lines, line
 
 
 def test_what_is_not_known_of_envoy_has_no_sample() -> None:

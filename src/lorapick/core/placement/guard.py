@@ -5,7 +5,8 @@ In: a target, and the fleet's state. Out: None, or why not. Whatever policies su
 - nor is the last copy of an adapter that is asked for, unless an operator's pin or order leaves no other victim;
 - a pod has one load, unload or registration under way, and no more loads in a minute than its budget;
 - no more pods load at once than their share; a pod that serves nobody harms nobody;
-- no load under memory pressure, nor on a pod that is away, nor of an adapter that it cannot serve;
+- no load under memory pressure, nor on a pod that is away or has not reported yet (what would it throw out?), nor of
+  an adapter that it cannot serve;
 - what nobody insists on keeps to the churn budget, and does not come back to where it was just now.
 Not here: what is wanted (see `core.placement.controller`).
 """
@@ -81,7 +82,7 @@ def _unready(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     load, columns = state.loads[row], state.columns
     if load.draining:
         return "draining"
-    if load.circuit_open or columns.fresh_until[row] < now:
+    if load.circuit_open or columns.fresh_until[row] < now or load.last_report is None:
         return "away"
     if load.pressure_tier > Pressure.NONE:
         return "pressure"
@@ -93,7 +94,7 @@ def _unready(state: FleetState, target: Target, *, now: Seconds) -> str | None:
 def _too_many(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     row, placement = target.row, state.placement
     home = state.residency.home(row)
-    if home.cell(target.adapter).tier >= Tier.LOADING:
+    if holds(state, row, target.adapter):
         return THERE
     if placement.commands.busy(row) or home.loading or state.unloads.busy(row, now=now):
         return "pod_busy"
@@ -102,12 +103,17 @@ def _too_many(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     budgets = state.settings.budgets
     if placement.commands.loads_in_last_minute(row, now=now) >= budgets.loads_per_pod_per_minute:
         return "pod_budget"
-    if target.why in INSISTED:
+    if target.why in INSISTED or placement.commands.halfway(row, target.adapter):
         return None
     if placement.commands.moves_in_last_minute(now) >= state.settings.placement.moves_per_minute:
         return "churn_budget"
     brought = placement.commands.brought(row, target.adapter)
     return "flapping" if brought is not None and now - brought < SETTLING else None
+
+
+def holds(state: FleetState, row: int, name: AdapterName) -> bool:
+    """Whether a pod has an adapter in a slot or loads it, and accepts its name."""
+    return state.columns.adapter_row(name)[row] & TIER_BITS >= Tier.LOADING
 
 
 def rows_loading(state: FleetState) -> int:
@@ -145,9 +151,11 @@ def protected(state: FleetState, target: Target, victim: AdapterName) -> bool:
 
 def wanted_last_copy(state: FleetState, row: int, name: AdapterName, *, now: Seconds) -> bool:
     """Whether a pod has the only copy of an adapter that is asked for."""
+    codes = state.columns.adapter_row(name)
+    if codes[row] & TIER_BITS < Tier.LOADING:
+        return False  # weights of a name that the pod does not accept any more serve nobody
     if state.prices.demand.rate(name, now=now) * 60.0 < DEMAND_PER_MINUTE:
         return False
-    codes = state.columns.adapter_row(name)
     return not any(
         other != row and codes[other] & TIER_BITS >= Tier.LOADING and not state.loads[other].draining
         for other, _ in state.columns.live()

@@ -40,19 +40,21 @@ def pin(book, adapter, **spec):
 def test_a_pin_is_loaded_at_once_and_again_after_a_restart():
     book = Playbook(pods=["a", "b"], adapters=["legal"])
     pin(book, "legal", pods=("a",))
+    assert (commands(book), refusals(book)) == ([], ["away"]), "it has never said a word"
+    book.report("a", process_start=1.0)
     assert commands(book) == [("Load", "a", "legal")]
     assert book.tier("a", "legal") == "loading"
     done(book, "a", "legal")
     assert book.tier("a", "legal") == "gpu_idle"
     tick(book)
     assert commands(book) == []
-    book.report("a", process_start=1.0)
     book.report("a", process_start=9.0)
     assert commands(book) == [("Load", "a", "legal")]
 
 
 def test_a_pin_that_fails_to_load_is_tried_again_at_the_next_tick():
     book = Playbook(pods=["a"], adapters=["legal"])
+    book.report("a")
     pin(book, "legal", replicas=1)
     for _ in range(3):
         book.apply(events.LoadFailed, pod="a", adapter="legal", by=BY, why="HTTP 500")
