@@ -30,10 +30,8 @@ MOST_BYTES: Bytes = 64 * 1024
 """Of one body; a larger one is refused unread."""
 MOST_ATTRIBUTES = 64
 SOLVERS = ("flow", "rendezvous")
-DurationText = Annotated[
-    float,
-    msgspec.Meta(description='Seconds, or text with a unit: "30m".', extra_json_schema={"type": ["number", "string"]}),
-]
+DurationText = Annotated[float, msgspec.Meta(extra_json_schema={"type": "string", "examples": ["30m", "9h30m"]})]
+"""Seconds; written with units."""
 T = TypeVar("T")
 
 

@@ -11,6 +11,7 @@ from lorapick.core.state import FleetState
 from lorapick.live.operations import OperationError
 from lorapick.live.problems import nearest
 from lorapick.model.pods import Pod
+from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.api import ApiReason
 
@@ -97,10 +98,12 @@ def resident_rows(state: FleetState, name: AdapterName) -> list[int]:
 
 
 def is_resident(state: FleetState, row: int, name: AdapterName) -> bool:
-    """Whether what a load brings about is there."""
+    """Whether what a load brings about is there. Weights whose name a pod forgot (vLLM's unload) are of no use."""
     home = state.residency.home(row)
     cell = home.cells.get(name)
-    return cell is not None and (cell.tier.on_gpu or (home.caches.loads_to_host and cell.tier.word == "cpu"))
+    if cell is None or not state.residency.registry.accepts(row, name):
+        return False
+    return cell.tier.on_gpu or (home.caches.loads_to_host and cell.tier is Tier.CPU)
 
 
 def wanted_rows(state: FleetState, name: AdapterName) -> list[int]:

@@ -23,7 +23,6 @@ from lorapick.live.changes.known import (
 from lorapick.live.changes.submitting import Submitting
 from lorapick.live.operations import OperationError
 from lorapick.model.events import LoadAsked, MoveAsked, UnloadAsked
-from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.admin_answers import Done
 from lorapick.wire.admin_bodies import LoadBody, MoveBody, PreloadBody
@@ -123,13 +122,11 @@ class Loads:
         return all(there) if body.pods else sum(there) >= body.replicas
 
     def _has(self, row: int, name: AdapterName) -> bool:
-        """Whether a pod holds an adapter, knows its name, or is told to."""
+        """Whether a pod knows an adapter's name, or is being told."""
         state = self._door.state
-        cell = state.residency.home(row).cells.get(name)
         under_way = state.placement.commands.under_way.get(row)
         told = under_way is not None and under_way.adapter == name
-        held = cell is not None and cell.tier >= Tier.CPU
-        return told or held or state.residency.registry.accepts(row, name)
+        return told or state.residency.registry.accepts(row, name)
 
     # -- what the caller should know
 
