@@ -142,25 +142,33 @@ def on_registered(state: FleetState, event: Registered, *, now: Seconds) -> list
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
-    giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now)
+    command = giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now)
     if state.residency.home(row).caches.loads_to_host:
         _in_memory(state, row, name=event.adapter, now=now)
         return release(state, row, now=now, cause=event.id)
     if event.known_before:
+        if command is not None:
+            giving.undo(state, row, command, now=now)
         state.residency.registered(row, event.adapter)
         return release(state, row, now=now, cause=event.id)
     load = state.residency.arrived(row, event.adapter, now=now, seconds=None)
-    state.placement.load_began(row, now=now)
+    if command is None:
+        state.placement.load_began(row, now=now)
     return load_over(state, load, now=now, cause=event.id)
 
 
 def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds) -> list[Effect]:
     """The pod does not know the name; it is told again later."""
     row = state.columns.row_of.get(event.pod)
-    if row is not None:
-        giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
-    return [Note(cause=event.id, kind="register_failed", facts=facts)]
+    note = Note(cause=event.id, kind="register_failed", facts=facts)
+    if row is None:
+        return [note]
+    command = giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
+    if command is None:
+        return [note]
+    giving.undo(state, row, command, now=now)
+    return [note, *release(state, row, now=now, cause=event.id)]
 
 
 def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effect]:

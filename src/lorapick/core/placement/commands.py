@@ -42,6 +42,15 @@ class Failed(Enum):
     LASTING = "failed, and will until something changes"
 
 
+class Brings(Enum):
+    """What a command is to do for an adapter that is in no slot."""
+
+    NOTHING = "nothing"
+    HALFWAY = "into host memory"
+    """A touch brings it on from there; both are one move."""
+    IN = "into a slot"
+
+
 class Command(NamedTuple):
     """One command under way."""
 
@@ -54,7 +63,9 @@ class Command(NamedTuple):
 class Commands:
     """Of all pods, by row."""
 
-    __slots__ = ("_failures", "_loads", "_moves", "_settled", "failed", "given", "succeeded", "touches", "under_way")
+    __slots__ = (
+        "_failures", "_halfway", "_loads", "_moves", "_settled", "failed", "given", "succeeded", "touches", "under_way",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.under_way: dict[int, Command] = {}
@@ -66,6 +77,8 @@ class Commands:
         """When loads that nobody insisted on began, of the whole fleet."""
         self._failures: dict[tuple[int, AdapterName], tuple[int, Seconds]] = {}
         """Failures in a row, and until when nobody tries again."""
+        self._halfway: dict[tuple[int, AdapterName], None] = {}
+        """Brought into host memory, and yet to be brought into a slot."""
         self._settled: dict[tuple[int, AdapterName], Seconds] = {}
         """When an adapter was last brought there by command."""
         self.given: dict[tuple[Kind, Why], int] = {}
@@ -84,16 +97,21 @@ class Commands:
             row for row, command in self.under_way.items() if command.kind is Kind.UNLOAD and command.adapter == adapter
         ]
 
-    def begin(self, row: int, command: Command, *, moves: bool = False) -> None:
-        """A command is given; `moves`: it counts against the churn budget."""
+    def begin(self, row: int, command: Command, *, brings: Brings = Brings.NOTHING, insisted: bool = True) -> None:
+        """A command is given; what brings an adapter and is not `insisted` on counts against the churn budget."""
         table = self.touches if command.kind is Kind.TOUCH else self.under_way
         assert row not in table, f"row {row} has a command already: {table[row]}"
         table[row] = command
         self.given[command.kind, command.why] = self.given.get((command.kind, command.why), 0) + 1
-        if command.kind is Kind.LOAD:
-            _remember(self._settled, (row, command.adapter), command.asked)
-        if moves:
-            self._moves.append(command.asked)
+        pair = (row, command.adapter)
+        if brings is not Brings.NOTHING:
+            _remember(self._settled, pair, command.asked)
+            if not insisted and not self.halfway(*pair):
+                self._moves.append(command.asked)
+        if brings is Brings.HALFWAY:
+            _remember(self._halfway, pair, None)
+        elif brings is Brings.IN:
+            self._halfway.pop(pair, None)
 
     def end(
         self, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: Failed = Failed.NO
@@ -125,7 +143,7 @@ class Commands:
         self.under_way.pop(row, None)
         self.touches.pop(row, None)
         self._loads.pop(row, None)
-        for table in (self._failures, self._settled):
+        for table in (self._failures, self._settled, self._halfway):
             _forget(table, row)
 
     # -- what was spent
@@ -153,6 +171,10 @@ class Commands:
     def resting(self, row: int, adapter: AdapterName, *, now: Seconds) -> bool:
         """Whether a pair has failed so often that nobody tries it now."""
         return now < self._failures.get((row, adapter), (0, 0.0))[1]
+
+    def halfway(self, row: int, adapter: AdapterName) -> bool:
+        """Whether it was brought into host memory, and is yet to be brought into a slot."""
+        return (row, adapter) in self._halfway
 
     def brought(self, row: int, adapter: AdapterName) -> Seconds | None:
         """When an adapter was last brought there by command; None: never, or it is forgotten."""

@@ -5,7 +5,7 @@ begins is believed at once, as with a request that makes an engine load: the pic
 Not here: which commands (see `core.placement.controller`).
 """
 
-from lorapick.core.placement.commands import Command, Failed, Kind
+from lorapick.core.placement.commands import Brings, Command, Failed, Kind
 from lorapick.core.placement.targets import INSISTED, Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Load, Note, Register, Touch, Unload
@@ -19,8 +19,10 @@ def load(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list
     home = state.residency.home(target.row)
     if home.caches.loads_to_host and home.cell(target.adapter).tier is Tier.CPU:
         return touch(state, target, now=now, cause=cause)
-    _begin(state, target, kind=Kind.LOAD, now=now)
-    if not home.caches.loads_to_host:
+    _begin(state, target, kind=Kind.LOAD, now=now, brings=Brings.HALFWAY if home.caches.loads_to_host else Brings.IN)
+    if home.caches.loads_to_host:
+        state.placement.commands.load_began(target.row, now=now)
+    else:
         _activating(state, target, now=now)
     pod = state.columns.targets[target.row].pod
     command = Load(cause=cause, pod=pod, adapters=(target.adapter,), why=target.why.value)
@@ -30,6 +32,8 @@ def load(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list
 def register(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
     """Make a name known. On vLLM that brings the adapter into a slot too."""
     _begin(state, target, kind=Kind.REGISTER, now=now)
+    if not state.residency.home(target.row).caches.loads_to_host:
+        _activating(state, target, now=now)
     pod = state.columns.targets[target.row].pod
     note = _note(state, target, kind="register", cause=cause)
     return [note, Register(cause=cause, pod=pod, adapter=target.adapter)]
@@ -39,8 +43,9 @@ def touch(state: FleetState, target: Target, *, now: Seconds, cause: int) -> lis
     """Have a pod use an adapter for one token."""
     if target.row in state.placement.commands.touches:
         return []
-    _begin(state, target, kind=Kind.TOUCH, now=now)
-    if state.residency.home(target.row).cell(target.adapter).tier < Tier.LOADING:
+    brings = state.residency.home(target.row).cell(target.adapter).tier < Tier.LOADING
+    _begin(state, target, kind=Kind.TOUCH, now=now, brings=Brings.IN if brings else Brings.NOTHING)
+    if brings:
         _activating(state, target, now=now)
     pod = state.columns.targets[target.row].pod
     note = _note(state, target, kind="touch", cause=cause)
@@ -55,10 +60,10 @@ def unload(state: FleetState, target: Target, *, now: Seconds, cause: int) -> li
     return [note, Unload(cause=cause, pod=pod, adapter=target.adapter, why=target.why.value)]
 
 
-def _begin(state: FleetState, target: Target, *, kind: Kind, now: Seconds) -> None:
+def _begin(state: FleetState, target: Target, *, kind: Kind, now: Seconds, brings: Brings = Brings.NOTHING) -> None:
     placement = state.placement
     command = Command(kind, target.adapter, target.why, now)
-    placement.commands.begin(target.row, command, moves=kind is Kind.LOAD and target.why not in INSISTED)
+    placement.commands.begin(target.row, command, brings=brings, insisted=target.why in INSISTED)
     placement.refusals.pop((target.row, target.adapter), None)
 
 

@@ -134,8 +134,7 @@ def _count_missing(state: FleetState, *, now: Seconds) -> None:
 
 
 def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
-    cell = state.residency.home(row).cells.get(name)
-    return cell is not None and cell.tier.on_gpu
+    return state.columns.adapter_row(name)[row] & TIER_BITS > Tier.LOADING
 
 
 def _say(state: FleetState, *, cause: int) -> list[Effect]:

@@ -157,11 +157,9 @@ def _said(order: Order, kind: str, *, cause: int) -> Note:
 
 
 def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
-    cell = state.residency.home(row).cells.get(name)
-    if cell is None:
-        return False
+    tier = state.columns.adapter_row(name)[row] & TIER_BITS
     # Whoever asked for a load on an engine whose loads end in host memory has it when it is there.
-    return cell.tier.on_gpu or (state.residency.home(row).caches.loads_to_host and cell.tier >= Tier.CPU)
+    return tier > Tier.LOADING or (state.residency.home(row).caches.loads_to_host and tier >= Tier.CPU)
 
 
 def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
