@@ -74,6 +74,7 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
         gate(state, row)
         state.columns.good_until(row, now + state.settings.scrape.stale_after)
     state.columns.describe(row, pod)
+    state.placement.looks += 1
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
     state.residency.home(row).excuse()

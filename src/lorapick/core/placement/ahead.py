@@ -95,7 +95,7 @@ def wants(state: FleetState) -> list[tuple[Want, bool]]:
 
 
 def to_touch(state: FleetState) -> list[Target]:
-    """At the edge of a bin, one at a time for each pod, all that is held: the best last, so that it is the last to go."""
+    """At the edge of a bin, one at a time for each pod, all that is held; the best last, so it is the last to go."""
     ahead = state.placement.ahead
     if ahead is None or not ahead.touching:
         return []

@@ -7,12 +7,17 @@ say. Nothing is unloaded while a request for it is in flight there.
 Not here: which adapters fit a pod (see `core.placement.guard`).
 """
 
+from heapq import nsmallest
+
 from lorapick.core.placement import giving, guard
 from lorapick.core.placement.targets import Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect
 from lorapick.model.placement import Why
 from lorapick.model.units import AdapterName, Seconds
+
+TRIES = 4
+"""Names that the guard is asked about for one pod in one tick."""
 
 
 def any_to_register(state: FleetState) -> bool:
@@ -21,36 +26,37 @@ def any_to_register(state: FleetState) -> bool:
 
 
 def unknown(state: FleetState, row: int) -> list[AdapterName]:
-    """Names that a pod should know and does not; none while it has not been asked."""
+    """Names that a pod should know, could serve and does not know; none while it has not been asked."""
     placement, registry = state.placement, state.residency.registry
     listed = registry.listed(row)
     if listed is None:
         return []
-    key = (id(listed), registry.declarations)
+    key = (id(listed), registry.declarations, placement.looks)
     cached = placement.unknown.get(row)
     if cached is None or cached[0] != key:
         names = [
             name
             for name, adapter in state.adapters.items()
-            if adapter.source is not None and adapter.declared and name not in listed
+            if adapter.source is not None
+            and adapter.declared
+            and name not in listed
+            and guard.cannot_serve(state, row, name) is None
         ]
         cached = placement.unknown[row] = (key, names, listed)
     return cached[1]
 
 
 def register(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Tell each pod that may be told of one name."""
+    """Tell each pod that may be told of one name: one that fewest pods know, the most wanted first."""
+    rows = [row for row in state.loads if not state.placement.commands.busy(row) and unknown(state, row)]
+    ranks: dict[AdapterName, tuple[int, float]] = {}
     effects: list[Effect] = []
-    placement = state.placement
-    for row in state.loads:
-        if placement.commands.busy(row):
-            continue
-        names = [
-            name
-            for name in unknown(state, row)
-            if (row, name) not in placement.unwanted and guard.cannot_serve(state, row, name) is None
-        ]
-        for name in sorted(names, key=lambda name: _known_by(state, name))[:4]:
+    for row in rows:
+        names = [name for name in unknown(state, row) if (row, name) not in state.placement.unwanted]
+        for name in names:
+            if name not in ranks:
+                ranks[name] = _known_by(state, name)
+        for name in nsmallest(TRIES, names, key=ranks.__getitem__):
             target = Target(row, name, Why.REGISTER)
             if guard.refuse(state, target, now=now) is None:
                 effects += giving.register(state, target, now=now, cause=cause)

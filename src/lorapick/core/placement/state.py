@@ -81,7 +81,7 @@ class Placement:
     __slots__ = (
         "_weekend", "ahead", "asked_version", "assigned", "burstiness", "by_load", "called", "commands",
         "deprioritised", "facts", "forecast", "groups", "guarded", "history", "keeps",
-        "keeps_history", "leaders", "leaving", "longest_missing",
+        "keeps_history", "leaders", "leaving", "longest_missing", "looks",
         "missing_since", "moving", "next_tick", "orders", "pinned", "plan", "plan_version", "problems", "refusals",
         "replicas", "retiring", "said_of_pins", "schedules", "scorer", "solve_at", "triggers", "turnover",
         "unknown", "unloads", "unwanted",
@@ -100,7 +100,9 @@ class Placement:
         """Unloads that are wanted and not done."""
         self.unwanted: dict[tuple[int, AdapterName], None] = {}
         """Names that the operator took from a pod: they are not told to it again until the operator loads them."""
-        self.unknown: dict[int, tuple[tuple[int, int], list[AdapterName], object]] = {}
+        self.looks = 0
+        """Counts what changed whether pods fit adapters."""
+        self.unknown: dict[int, tuple[tuple[int, int, int], list[AdapterName], object]] = {}
         """Names that a pod should know and does not, as of its last list."""
         self.assigned: dict[tuple[Why, str, AdapterName], tuple[int, ...]] = {}
         """Rows that each want was given, so that it keeps them."""
