@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from lorapick.live.driver import Driver
+from lorapick.live.driver import Driver, MakeEvent
 from lorapick.live.history import HistoryStore
 from lorapick.model.events import DemandRecalled
 from lorapick.model.placement import DemandBin
@@ -68,8 +68,7 @@ class Demand:
 
     async def _recall(self, bins: Sequence[DemandBin]) -> None:
         for end in range(len(bins), 0, -AT_ONCE):
-            part = tuple(bins[max(0, end - AT_ONCE) : end])
-            self._driver.submit(lambda t, i, part=part: DemandRecalled(t=t, id=i, bins=part))  # type: ignore[misc]
+            self._driver.submit(_recalled(tuple(bins[max(0, end - AT_ONCE) : end])))
             await asyncio.sleep(_REST)
         if bins:
             log.info("demand of earlier times is back: %d counts", len(bins))
@@ -80,6 +79,10 @@ class Demand:
         if open_now != self._kept:
             self._kept = open_now
             self._store.keep(open_now)
+
+
+def _recalled(bins: tuple[DemandBin, ...]) -> MakeEvent:
+    return lambda t, i: DemandRecalled(t=t, id=i, bins=bins)
 
 
 async def _aside(store: HistoryStore) -> tuple[DemandBin, ...]:
