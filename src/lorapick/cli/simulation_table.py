@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from lorapick.cli import simulation_details as details
 from lorapick.cli.simulation_plan import Point
 from lorapick.model.units import Seconds
 from lorapick.sim.compare import Comparison, Estimate, estimate
@@ -53,7 +54,8 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
     else:
         console.print(_by_policy(compared.policies, metrics, bounds, width=console.width))
         console.print("all figures: a wider terminal, fewer policies, --html or --json", highlight=False)
-    print_commands(console, reports)
+    details.print_details(console, [details.Played(scenario, tuple(reports), compared)])
+    details.print_commands(console, reports)
     for report in reports:
         if report.alerts:
             alerts = ", ".join(f"{alert} {count}" for alert, count in report.alerts.items())
@@ -63,17 +65,6 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
 def has_any(compared: Comparison, name: str) -> bool:
     """Whether some policy has something of a metric in the whole run."""
     return any(compared.of(name, policy).mean for policy in compared.policies)
-
-
-def print_commands(console: Console, reports: Sequence[RunReport]) -> None:
-    """What pods were told to load, and for how long pins were missing; nothing where there was neither."""
-    for report in reports:
-        of = f"{report.policy}, seed {report.seed}"
-        if report.whole.commanded:
-            told = ", ".join(f"{why} {count}" for why, count in report.whole.commanded.items())
-            console.print(f"loads commanded, {of}: {told}", highlight=False)
-        if report.pins_missing is not None:
-            console.print(f"pins missing, {of}: for {report.pins_missing:.3g} s at most", highlight=False)
 
 
 def _by_metric(policies: Sequence[str], metrics: Mapping[str, list[str]], bounds: Mapping[str, list[str]]) -> Table:
@@ -153,12 +144,7 @@ def bound(reports: Sequence[RunReport], policy: str, *, name: str) -> str:
 
 def estimated(value: Estimate, metric: Metric) -> str:
     """`12.3 ± 0.4 ms`."""
-    text = shown(value.mean, metric.unit)
-    if value.mean is None or not value.half_width:
-        return text
-    number, _, unit = text.partition(" ")
-    half, _, _ = shown(value.half_width, metric.unit, beside=value.mean).partition(" ")
-    return f"{number} ± {half} {unit}".rstrip()
+    return details.estimated(value, metric.unit)
 
 
 def print_expected(console: Console, scenario: Scenario, compared: Comparison) -> None:
@@ -224,11 +210,24 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[Played]
             named = [policy] if several else []
             table.add_row(*_at(point, keys), *named, *cells, bound(reports, policy, name="service_order"))
     console.print(table)
+    _print_family_details(console, keys, results)
     _print_family_expected(console, keys, results)
     for point, _, _ in results:
         if point.why_not:
             values = ", ".join(f"{key}={value}" for key, value in point.values.items())
             console.print(f"{values}: {point.why_not}", highlight=False)
+
+
+def _print_family_details(console: Console, keys: Sequence[str], results: Sequence[Played]) -> None:
+    found = [
+        details.Played(point.jobs[0].scenario, reports, compared, tuple(point.values[key] for key in keys))
+        for point, reports, compared in results
+        if compared is not None
+    ]
+    details.print_details(console, found, keys=[_last(key) for key in keys])
+    for each in found:
+        at = ", ".join(f"{_last(key)} {value}" for key, value in zip(keys, each.place, strict=True))
+        details.print_commands(console, each.reports, of=f"{at}, ")
 
 
 def family_metrics(played: Sequence[Comparison]) -> tuple[str, ...]:

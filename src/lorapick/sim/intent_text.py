@@ -1,4 +1,4 @@
-"""What operators want, in a scenario file: `pins:`, `groups:`, `schedules:`, `triggers:`.
+"""Who is meant, in a scenario file: `pins:`, `groups:`, `schedules:`, `triggers:`, `parts:`.
 
 In: nodes. Out: what the same sections of `lorapick.yaml` become; names must be those of the scenario. Not here: what
 operators say during a run (see `sim.phases_text`).
@@ -114,6 +114,24 @@ def triggers(plan: AdapterPlan) -> Reader[tuple[Trigger, ...]]:
         return trigger
 
     return list_of(read)
+
+
+def parts(plan: AdapterPlan) -> Reader[dict[str, tuple[AdapterName, ...]]]:
+    """Reader of `parts:`, adapters whose requests are reported by themselves."""
+
+    def read(at: At) -> dict[str, tuple[AdapterName, ...]]:
+        found: dict[AdapterName, str] = {}
+        for name, entry in at.entries().items():
+            for adapter in chosen(plan)(entry.value):
+                if adapter in found:
+                    entry.value.refuse(f"has {adapter}, which {found[adapter]} has already", value="")
+                found[adapter] = name
+        return {
+            name: tuple(adapter for adapter, part in found.items() if part == name)
+            for name in dict.fromkeys(found.values())
+        }
+
+    return read
 
 
 def check_day(root: At, settings: Settings) -> None:

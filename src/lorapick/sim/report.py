@@ -36,6 +36,19 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     gpu: GpuTime
 
 
+class PartRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests for some adapters, over the whole run."""
+
+    part: str
+    adapters: int
+    arrivals: int
+    served: int
+    cold: int
+    """Requests that waited for a load, at their pod or at the picker."""
+    ttft: Distribution
+    latency: Distribution
+
+
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """What the loads of the run are measured by (see `sim.bounds.yardstick`)."""
 
@@ -56,6 +69,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """The run without its warm-up."""
     periods: dict[str, Measures]
     pods: tuple[PodRow, ...]
+    parts: tuple[PartRow, ...] = ()
     swaps_from: dict[str, int]
     """Swaps by the tier that the adapter came from."""
     load_seconds: dict[str, Seconds]

@@ -18,7 +18,7 @@ from lorapick.sim.build import arrivals_of, names_of, world_of
 from lorapick.sim.conservation import check
 from lorapick.sim.histogram import Histogram
 from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
-from lorapick.sim.report import Bounds, PodRow, RunReport, Series
+from lorapick.sim.report import Bounds, PartRow, PodRow, RunReport, Series
 from lorapick.sim.sampling import Sampler
 from lorapick.sim.scenario import Scenario
 from lorapick.sim.tally import Tally, Window
@@ -59,7 +59,7 @@ def run(
     seed = seed if seed is not None else scenario.run.seed
     plan = scenario.run
     yardstick = _yardstick(scenario) if options.bounds and scenario.fleet.memory is Memory.SLOTS else None
-    tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick)
+    tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick, parts=scenario.parts)
     world = world_of(scenario, policy=policy, seed=seed, observer=tally)
     if options.check_every is not None:
         world.check_every = options.check_every
@@ -106,6 +106,7 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
         whole=measured.stretch(plan.warm_up, plan.length),
         periods={each.name: measured.stretch(each.start, each.end) for each in scenario.periods},
         pods=_pods(tally, sampler),
+        parts=_parts(scenario, tally),
         swaps_from=dict(tally.swaps_from),
         load_seconds=dict(tally.swap_seconds),
         failed_loads=tally.failed_loads,
@@ -197,6 +198,21 @@ def _pods(tally: Tally, sampler: Sampler) -> tuple[PodRow, ...]:
             gpu=after.less(before),
         )
         for name, before, after in zip(sampler.pods, first.pods, last.pods, strict=True)
+    )
+
+
+def _parts(scenario: Scenario, tally: Tally) -> tuple[PartRow, ...]:
+    return tuple(
+        PartRow(
+            part=name,
+            adapters=len(scenario.parts[name]),
+            arrivals=part.arrivals,
+            served=part.served,
+            cold=part.cold,
+            ttft=distribution(part.ttft),
+            latency=distribution(part.latency),
+        )
+        for name, part in tally.parts.items()
     )
 
 

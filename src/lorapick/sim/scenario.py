@@ -149,6 +149,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[FleetChange, ...] = ()
     run: RunPlan
     periods: tuple[Period, ...] = ()
+    in_periods: tuple[str, ...] = ()
+    """Metrics that tables show for each period."""
+    parts: dict[str, tuple[AdapterName, ...]] = {}
+    """Adapters whose requests are reported by themselves, by a name of theirs; none stands in two."""
     expect: tuple[Expected, ...] = ()
     expect_capacity: tuple[ExpectedCapacity, ...] = ()
     without_swaps: dict[str, str] = {}

@@ -19,7 +19,8 @@ from lorapick.sim.expect_text import check_expected, expected, expected_capacity
 from lorapick.sim.fleet_changes import FleetChange
 from lorapick.sim.fleet_text import check_memory, fleet_plan
 from lorapick.sim.hardware import PRESETS
-from lorapick.sim.intent_text import check_day, groups, pins, schedules, triggers
+from lorapick.sim.intent_text import check_day, groups, parts, pins, schedules, triggers
+from lorapick.sim.metrics import METRICS
 from lorapick.sim.overrides import override
 from lorapick.sim.phases_text import changed, later_pods, phase
 from lorapick.sim.pipelines_text import pipelines
@@ -58,7 +59,7 @@ from lorapick.wire.config.readers import (
 _KEYS = (
     "name", "title", "source", "assumes", "fleet", "adapters", "arrivals", "pipelines", "phases", "run", "periods",
     "expect", "policy", "policies", "settings", "scrape_intervals", "latency_limit", "grid", "suites",
-    "without_swaps", "pins", "groups", "schedules", "triggers", "weekend",
+    "without_swaps", "pins", "groups", "schedules", "triggers", "weekend", "in_periods", "parts",
 )  # fmt: skip
 
 
@@ -117,6 +118,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "grid": _grid,
             "suites": _suites,
             "without_swaps": _overrides,
+            "in_periods": list_of(choice(*METRICS), least=1, unique=""),
         },
         required=("name", "source", "assumes", "fleet", "adapters", "arrivals", "run"),
         also=_KEYS,
@@ -134,6 +136,7 @@ def _scenario(root: At, policies: Collection[str], *, open_lines: OpenLines) -> 
             "arrivals": lambda at: streams(at, adapters, when=when, recordings=recordings),
             "pipelines": pipelines(adapters, recordings),
             "phases": list_of(phase(adapters, fleet, when=when)),
+            "parts": parts(adapters),
             "pins": pins(adapters, fleet),
             "groups": groups(adapters),
             "schedules": schedules(adapters),
@@ -201,6 +204,8 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         changes=tuple(sorted(changes, key=lambda each: each.at)),
         run=run,
         periods=periods,
+        in_periods=values.get("in_periods", ()),
+        parts=values.get("parts", {}),
         expect=expect,
         expect_capacity=capacities,
         without_swaps=values.get("without_swaps", {}),

@@ -6,7 +6,7 @@ happened (see `sim.conservation`), ratios (see `sim.metrics`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -101,6 +101,20 @@ class Window:
         """Of the first requests for an adapter after a quiet time."""
 
 
+class Part:
+    """What became of the requests for some adapters, in the whole run."""
+
+    __slots__ = ("arrivals", "cold", "latency", "served", "ttft")
+
+    def __init__(self) -> None:
+        self.arrivals = 0
+        self.served = 0
+        self.cold = 0
+        """Requests that waited for a load."""
+        self.latency = Histogram()
+        self.ttft = Histogram()
+
+
 class Stood(NamedTuple):
     """An alert that stood."""
 
@@ -112,7 +126,7 @@ class Stood(NamedTuple):
 class _Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "first", "follows", "held", "window")
+    __slots__ = ("adapter", "arrived", "first", "follows", "held", "part", "window")
 
     def __init__(self, arrived: Seconds, adapter: AdapterName | None, *, window: Window | None) -> None:
         self.arrived = arrived
@@ -125,13 +139,25 @@ class _Flight:
         """Whether it was held for another one's load."""
         self.first = False
         """Whether nobody had asked for its adapter for a while."""
+        self.part: Part | None = None
+        """None: it came during the warm-up, or its adapter is of none."""
 
 
 class Tally:
     """An observer of `sim.world.World`."""
 
-    def __init__(self, *, start: Seconds, window: Seconds, yardstick: Yardstick | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        start: Seconds,
+        window: Seconds,
+        yardstick: Yardstick | None = None,
+        parts: Mapping[str, Sequence[AdapterName]] | None = None,
+    ) -> None:
         """Count from `start`; what came before is warm-up and only kept track of."""
+        self.parts = {name: Part() for name in parts or {}}
+        """Requests for some adapters by themselves."""
+        self._part_of = {adapter: self.parts[name] for name, adapters in (parts or {}).items() for adapter in adapters}
         self.start = start
         self.window = window
         self.windows: list[Window] = []
@@ -179,6 +205,10 @@ class Tally:
             self.early += 1
         flight = self._flights[arrival.id] = _Flight(t, arrival.adapter, window=window)
         if arrival.adapter is not None:
+            part = self._part_of.get(arrival.adapter)
+            if window is not None and part is not None:
+                flight.part = part
+                part.arrivals += 1
             flight.first = t - self._last_came.get(arrival.adapter, 0.0) >= QUIET
             self._last_came[arrival.adapter] = t
 
@@ -251,6 +281,9 @@ class Tally:
         if outcome is Outcome.SERVED:
             window.served += 1
             window.latency.add(now - flight.arrived)
+            if flight.part is not None:
+                flight.part.served += 1
+                flight.part.latency.add(now - flight.arrived)
         elif outcome is Outcome.FAILED:
             window.failed += 1
         elif outcome is Outcome.REJECTED:
@@ -283,6 +316,8 @@ class Tally:
         window = flight.window
         if window is not None:
             window.ttft.add(event.t - flight.arrived)
+            if flight.part is not None:
+                flight.part.ttft.add(event.t - flight.arrived)
             if flight.first:
                 window.first_ttft.add(event.t - flight.arrived)
 
@@ -293,7 +328,10 @@ class Tally:
         if window is not None:
             window.output_tokens += event.output_tokens
             window.waited += event.waited_for_load
-            window.cold += event.waited_for_load or flight.follows
+            cold = event.waited_for_load or flight.follows
+            window.cold += cold
+            if flight.part is not None:
+                flight.part.cold += cold
 
     def _swap_started(self, pod: PodName, event: SwapStarted) -> None:
         self.residencies.loaded(pod, event.adapter, now=event.t)
