@@ -71,7 +71,7 @@ CHANGES = (
         "POST",
         _OF + "/preload",
         "Load an adapter ahead of need, and keep it for a while",
-        bodies.PreloadBody,
+        bodies.PreloadText,
         bodies.preload,
         lambda o, n, b: o.preload(n, b),
     ),

@@ -5,12 +5,12 @@ same readers read both: what is wrong with a pin is told in the same words in ei
 Not here: HTTP (see `live.admin_changes`), and whether the adapters and pods that a body names exist.
 """
 
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
-from lorapick.model.units import AdapterName, Bytes, PodName
+from lorapick.model.units import AdapterName, Bytes, PodName, Seconds
 from lorapick.wire.config import intent
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.problems import ConfigError
@@ -30,8 +30,6 @@ MOST_BYTES: Bytes = 64 * 1024
 """Of one body; a larger one is refused unread."""
 MOST_ATTRIBUTES = 64
 SOLVERS = ("flow", "rendezvous")
-DurationText = Annotated[float, msgspec.Meta(extra_json_schema={"type": "string", "examples": ["30m", "9h30m"]})]
-"""Seconds; written with units."""
 T = TypeVar("T")
 
 
@@ -46,7 +44,16 @@ class LoadBody(msgspec.Struct, frozen=True, kw_only=True):
 class PreloadBody(msgspec.Struct, frozen=True, kw_only=True):
     """Load ahead of need, and keep for a while."""
 
-    lasts: DurationText = msgspec.field(name="for")
+    lasts: Seconds
+    replicas: int = 1
+    selector: dict[str, str] = {}
+
+
+class PreloadText(msgspec.Struct, frozen=True, kw_only=True):
+    """A `PreloadBody` as it is written."""
+
+    lasts: str = msgspec.field(name="for")
+    """With units: `30m`, `9h30m`."""
     replicas: int = 1
     selector: dict[str, str] = {}
 
