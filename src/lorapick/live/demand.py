@@ -20,7 +20,7 @@ from lorapick.model.units import Seconds
 
 log = logging.getLogger(__name__)
 
-KEEP_EVERY: Seconds = 10.0
+KEEP_EVERY: Seconds = 5.0
 """How often the open bin is kept."""
 AT_ONCE = 2_000
 """Bins of one event: about 5 ms of the core's time."""

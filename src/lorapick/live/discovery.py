@@ -1,6 +1,7 @@
 """Pods from a file that is read again when it changes, or from the configuration itself.
 
-In: the path of a pods file, the settings. Out: `PodAppeared`, `PodChanged` and `PodGone`, through `submit`.
+In: the path of a pods file, the settings. Out: `PodAppeared`, `PodChanged`, `PodDraining` and `PodGone`, through
+`submit`.
 Not here: what a pods file may say (see `wire.podsfile`).
 
 The file is looked at twice a second: notification services do not work on every file system, and an editor that renames
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from lorapick.model.events import Event, PodAppeared, PodChanged, PodGone
+from lorapick.model.events import Event, PodAppeared, PodChanged, PodDraining, PodGone
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.model.units import PodName, Seconds
@@ -50,10 +51,14 @@ class PodSet:
             if name not in self._pods:
                 self._submit(_gone(name))
         for name, pod in self._pods.items():
-            if name not in old:
-                self._submit(_appeared(pod))
-            elif pod != old[name]:
-                self._submit(_changed(pod))
+            before = old.get(name)
+            if before == pod:
+                continue
+            stays = before is not None and (pod.draining or not before.draining)
+            # One that was to leave and stays after all appears anew: the core knows it, and forgets nothing.
+            self._submit(_changed(pod) if stays else _appeared(pod))
+            if pod.draining and (before is None or not before.draining):
+                self._submit(_draining(name))
 
 
 class FileDiscovery:
@@ -140,6 +145,10 @@ def _appeared(pod: Pod) -> MakeEvent:
 
 def _changed(pod: Pod) -> MakeEvent:
     return lambda t, i: PodChanged(t=t, id=i, pod=pod)
+
+
+def _draining(name: PodName) -> MakeEvent:
+    return lambda t, i: PodDraining(t=t, id=i, pod=name)
 
 
 def _gone(name: PodName) -> MakeEvent:

@@ -56,6 +56,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """ZMQ endpoint on which this pod publishes its KV events (`tcp://10.0.0.7:5557`); None: it publishes none."""
     dcgm_url: str | None = None
     """A DCGM exporter's metrics page for this pod's GPU; None: none."""
+    draining: bool = False
+    """It is about to leave: discovery says so with a `PodDraining` too."""
 
 
 class LoadedAdapter(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lorapick.live.discovery import FileDiscovery, PodSet
@@ -68,6 +69,22 @@ def test_pods_that_left_go_before_those_that_take_their_address() -> None:
     door.took()
     pods.replace([Pod(name="new", address="1.1.1.1:1"), Pod(name="stays", address="1.1.1.1:2")])
     assert door.took() == [("PodGone", "old"), ("PodAppeared", "new")]
+
+
+def test_a_pod_that_drains_is_told_once_and_may_stay_after_all() -> None:
+    door = Door()
+    pods = PodSet(door)
+    stays, leaves = Pod(name="a", address="1.1.1.1:1"), Pod(name="a", address="1.1.1.1:1", draining=True)
+    pods.replace([stays])
+    pods.replace([leaves])
+    pods.replace([leaves])
+    assert door.took() == [("PodAppeared", "a"), ("PodChanged", "a"), ("PodDraining", "a")]
+    pods.replace([msgspec.structs.replace(leaves, zone="west")])
+    assert door.took() == [("PodChanged", "a")]
+    pods.replace([stays])
+    assert door.took() == [("PodAppeared", "a")]
+    pods.replace([leaves, Pod(name="b", address="1.1.1.1:2", draining=True)])
+    assert door.took() == [("PodChanged", "a"), ("PodDraining", "a"), ("PodAppeared", "b"), ("PodDraining", "b")]
 
 
 def test_the_first_file_must_be_good(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_pods_take_what_they_do_not_say_from_the_settings() -> None:
   base_model: other
   dcgm_url: http://10.0.0.1:9400/metrics
   kv_events: tcp://[fd00::7]:5557
+  draining: true
   max_loras: 3
   max_queue: 5
 """
@@ -43,6 +44,7 @@ def test_pods_take_what_they_do_not_say_from_the_settings() -> None:
             base_model="other",
             dcgm_url="http://10.0.0.1:9400/metrics",
             kv_events="tcp://[fd00::7]:5557",
+            draining=True,
             limits=PodLimits(max_loras=3, max_cpu_loras=8, max_queue=5),
         ),
     )

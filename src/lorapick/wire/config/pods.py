@@ -16,6 +16,7 @@ from lorapick.model.settings import DiscoverySettings
 from lorapick.wire.config.document import At, Refused, Report
 from lorapick.wire.config.readers import (
     Reader,
+    boolean,
     choice,
     integer,
     labels,
@@ -146,6 +147,7 @@ def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
             "eviction": choice(*EVICTIONS),
             "dcgm_url": http_url,
             "kv_events": zmq_endpoint,
+            "draining": boolean,
             **LIMITS,
         },
         required=("name", "address"),
