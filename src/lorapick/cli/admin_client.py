@@ -1,10 +1,12 @@
-"""Ask a running picker's admin API, for commands that show what it says.
+"""Ask a running picker's admin API, for commands that show what it says, or change what it wants.
 
-In: the API's URL and a path. Out: the body of a 200, or an error that says what to do.
-Not here: what the answers mean (see `wire.api`, `live.publish`).
+In: the API's URL, a path, a body; the token for changes from the environment. Out: the body of the answer, or an error
+that says what to do. Exit codes: 2 when what was asked for is no good or nobody answers, 1 when the picker refuses.
+Not here: what the answers mean (see `wire.api`, `wire.admin_answers`, `live.publish`).
 """
 
 import http.client
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +23,15 @@ DEFAULT = "http://127.0.0.1:9091"
 TIMEOUT_S = 5.0
 _MAX_ANSWER = 64 * 1024 * 1024
 
-AdminOption = Annotated[str, typer.Option(envvar="LORAPICK_ADMIN", help="URL of the picker's admin API.")]
+VARIABLE = "LORAPICK_TOKEN"
+"""Environment variable with the token for changes."""
+_REFUSED = (401, 403, 409, 501, 503)
+"""Statuses of what is well said and still not done."""
+
+AdminOption = Annotated[
+    str, typer.Option("--admin", "--url", envvar="LORAPICK_ADMIN", help="URL of the picker's admin API.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the API's answer.")]
 AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
 
 
@@ -32,14 +42,53 @@ class AdminError(Exception):
 class RefusedError(AdminError):
     """The API answered with a problem document."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, hint: str = "") -> None:
+        """Keep the problem; `hint` is for who uses the command line."""
         near = f"; nearest: {', '.join(problem.nearest)}" if problem.nearest else ""
-        super().__init__(f"{problem.detail} ({problem.reason}){near}")
+        super().__init__(f"{problem.detail} ({problem.reason}){near}" + (f"; {hint}" if hint else ""))
         self.problem = problem
 
 
 def get(admin: str, path: str) -> bytes:
     """Body of `GET path`. Raises AdminError."""
+    return _ask(admin, "GET", path, body=None, headers={}, timeout=TIMEOUT_S)
+
+
+def change(admin: str, method: str, *, path: str, body: object = None, timeout: float = TIMEOUT_S) -> bytes:
+    """Body of the answer to a change, which has `body` as JSON. Raises AdminError."""
+    headers = {} if body is None else {"content-type": "application/json"}
+    token = os.environ.get(VARIABLE, "").strip()
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    content = None if body is None else msgspec.json.encode(body)
+    try:
+        return _ask(admin, method, path, body=content, headers=headers, timeout=timeout)
+    except RefusedError as error:
+        if error.problem.status != 401:
+            raise
+        raise RefusedError(error.problem, hint=f"put the token in the environment variable {VARIABLE}") from None
+
+
+def _ask(admin: str, method: str, path: str, *, body: bytes | None, headers: dict[str, str], timeout: float) -> bytes:
+    host, port = _address(admin)
+    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read(_MAX_ANSWER)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise AdminError(
+            f"no picker answers at {admin} ({_short(error)}); start one with `lorapick up`, or name its admin API "
+            "with --admin"
+        ) from None
+    finally:
+        connection.close()
+    if answer.status not in (200, 202):
+        raise _refused(admin, answer.status, content)
+    return content
+
+
+def _address(admin: str) -> tuple[str, int]:
     try:
         parts = urlsplit(admin if "//" in admin else f"http://{admin}")
         host, port = parts.hostname if parts.scheme == "http" else None, parts.port or 80
@@ -48,21 +97,7 @@ def get(admin: str, path: str) -> bytes:
         host, port = None, 0
     if not host:
         raise AdminError(f"--admin {admin!r} is no address of an admin API; give one like {DEFAULT}")
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        body = answer.read(_MAX_ANSWER)
-    except (OSError, http.client.HTTPException) as error:
-        raise AdminError(
-            f"no picker answers at {admin} ({_short(error)}); start one with `lorapick up`, or name its admin API "
-            "with --admin"
-        ) from None
-    finally:
-        connection.close()
-    if answer.status != 200:
-        raise _refused(admin, answer.status, body)
-    return body
+    return host, port
 
 
 def decode(body: bytes, kind: type[AnswerT], admin: str) -> AnswerT:
@@ -75,12 +110,13 @@ def decode(body: bytes, kind: type[AnswerT], admin: str) -> AnswerT:
 
 @contextmanager
 def told(command: str) -> Iterator[None]:
-    """End the program with status 2 and the message, when there is no usable answer."""
+    """End the program with the message when there is no usable answer: status 1 when it was refused, else 2."""
     try:
         yield
     except AdminError as error:
         print(f"lorapick {command}: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
+        refused = isinstance(error, RefusedError) and error.problem.status in _REFUSED
+        raise typer.Exit(1 if refused else 2) from None
 
 
 def console() -> Console:

@@ -1,7 +1,8 @@
-"""`lorapick plan placement FILE`: where adapters would be placed, what would move for it, and why. Nothing is done.
+"""`lorapick plan placement`: where adapters would be placed, what would move for it, and why. Nothing is done.
 
-In: a file with pods and adapters, as a placement sees them. Out: loads, drops, replicas without a slot, costs. Exit
-code 2 for bad input. Not here: how it is decided (`core.placement.solving`).
+In: a file with pods and adapters, as a placement sees them; or a running picker (`--dry-run`). Out: loads, drops,
+replicas without a slot, costs. Exit code 2 for bad input, 1 when the picker refuses.
+Not here: how it is decided (`core.placement.solving`).
 """
 
 import json
@@ -14,11 +15,17 @@ from typing import Annotated, TypeVar
 import msgspec
 import typer
 
+from lorapick.cli import admin_client
+from lorapick.cli.admin_client import DEFAULT, AdminOption
 from lorapick.core.placement.plans import Action, Move, PlacementPlan
 from lorapick.core.placement.solving import FLOW, RENDEZVOUS, solve
 from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom
+from lorapick.model.units import Seconds
+from lorapick.wire.admin_answers import PlanAnswer
 
 Entry = TypeVar("Entry", PodRoom, PlacedAdapter)
+_PATIENCE: Seconds = 30.0
+"""The picker's own with its solver is half of that."""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,16 +45,22 @@ def register(app: typer.Typer) -> None:
 
 
 def placement(
-    file: Annotated[Path, typer.Argument(help="YAML or JSON with `pods` and `adapters`.")],
-    solver: Annotated[str, typer.Option(help=f"{FLOW} or {RENDEZVOUS}.")] = FLOW,
+    file: Annotated[Path | None, typer.Argument(help="YAML or JSON with `pods` and `adapters`.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Of a running picker, instead of a file.")] = False,
+    admin: AdminOption = DEFAULT,
+    solver: Annotated[
+        str | None, typer.Option(help=f"{FLOW} or {RENDEZVOUS}; default: {FLOW}, or the picker's.")
+    ] = None,
     kept: Annotated[bool, typer.Option("--all", help="Also show copies that stay.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON.")] = False,
 ) -> None:
     """Say where adapters would be placed, and what would move and why."""
     try:
-        if solver not in (FLOW, RENDEZVOUS):
+        if solver not in (None, FLOW, RENDEZVOUS):
             raise ValueError(f"--solver {solver}: there are {FLOW} and {RENDEZVOUS}")
-        plan = solve(_read(file), solver=solver)
+        if dry_run is (file is not None):
+            raise ValueError("give a file, or --dry-run to ask the picker at --url")
+        plan = solve(_read(file), solver=solver or FLOW) if file is not None else _of_picker(admin, solver)
     except (OSError, ValueError) as error:
         print(f"lorapick plan placement: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -55,6 +68,14 @@ def placement(
         print(json.dumps(msgspec.to_builtins(plan), indent=2))
     else:
         print("\n".join(_lines(plan, kept=kept)))
+
+
+def _of_picker(admin: str, solver: str | None) -> PlanAnswer:
+    """What a running picker would do now; ends the program when it does not say."""
+    with admin_client.told("plan placement"):
+        body = {} if solver is None else {"solver": solver}
+        answer = admin_client.change(admin, "POST", path="/v1/placement/plan", body=body, timeout=_PATIENCE)
+        return admin_client.decode(answer, PlanAnswer, admin)
 
 
 def _read(file: Path) -> PlacementProblem:
@@ -92,7 +113,7 @@ def _once(names: list[str]) -> None:
         raise ValueError(f"{', '.join(twice)} is there more than once; name each pod and adapter once")
 
 
-def _lines(plan: PlacementPlan, *, kept: bool) -> Iterator[str]:
+def _lines(plan: PlacementPlan | PlanAnswer, *, kept: bool) -> Iterator[str]:
     counts = Counter(move.action for move in plan.moves)
     yield f"{counts[Action.LOAD]} loads, {counts[Action.DROP]} drops, {counts[Action.KEEP]} stay"
     shown = [move for move in plan.moves if kept or move.action is not Action.KEEP]

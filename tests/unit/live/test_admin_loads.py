@@ -1,17 +1,18 @@
 """Load, preload, unload and move through the admin API, on a real driver."""
 
 import pytest
-from admin_kit import SETTINGS, Site, done, refused
+from admin_kit import Site, done, refused
 
 from lorapick.model import events
 from lorapick.model.pods import Engine
 from lorapick.model.requests import Request
 from lorapick.model.settings import PlacementSettings, Settings
 from lorapick.testing.playbook import plain_pod
+from lorapick.testing.site import SETTINGS
 
 
 def given(site):
-    return [(type(command).__name__, command.pod) for command in site.commanded.given]
+    return [(type(command).__name__, command.pod) for command in site.given]
 
 
 class TestLoading:

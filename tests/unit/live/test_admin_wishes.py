@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from admin_kit import ADAPTERS, Site, done, refused
+from admin_kit import Site, done, refused
 
 from lorapick.core.forecast.scoring import DayScore, Report
 from lorapick.live.driver_operations import DriverOperations
@@ -13,6 +13,7 @@ from lorapick.model.placement import AdapterFacts
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import PlacementSettings, Settings
 from lorapick.testing.playbook import plain_pod
+from lorapick.testing.site import ADAPTERS
 
 
 class TestPins:
