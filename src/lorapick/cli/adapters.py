@@ -25,7 +25,7 @@ from lorapick.cli.admin_changes import (
     wait_for_pin,
 )
 from lorapick.cli.admin_client import DEFAULT, AdminOption, JsonOption
-from lorapick.live.openapi import AdapterDetail, AdapterEntry, Adapters
+from lorapick.live.admin_views import AdapterDetail, AdapterEntry, Adapters
 from lorapick.model.adapters import PinSpec
 from lorapick.model.tiers import Tier
 

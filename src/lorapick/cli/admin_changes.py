@@ -12,7 +12,7 @@ from urllib.parse import quote
 import typer
 
 from lorapick.cli import admin_client
-from lorapick.live.openapi import AdapterDetail
+from lorapick.live.admin_views import AdapterDetail
 from lorapick.live.publish import FleetSnapshot
 from lorapick.model.pods import Engine
 from lorapick.model.tiers import Tier

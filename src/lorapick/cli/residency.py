@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lorapick.cli import admin_client
-from lorapick.live.openapi import Residency
+from lorapick.live.admin_views import Residency
 from lorapick.model.tiers import Evidence, Tier
 from lorapick.model.units import Seconds
 from lorapick.wire.api import Cell

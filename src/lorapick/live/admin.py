@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lorapick import __version__
-from lorapick.live import openapi
+from lorapick.live import admin_views, openapi
 from lorapick.live.admin_changes import change_routes
 from lorapick.live.admin_token import Changers, token_from
 from lorapick.live.feed import Feed
@@ -145,7 +145,7 @@ class _Views:
         ]
         now = self._published.fleet().now
         cells = tuple(cell(belief, now=now) for belief in beliefs[:limit])
-        return _json(openapi.Residency(now=now, total=len(beliefs), cells=cells))
+        return _json(admin_views.Residency(now=now, total=len(beliefs), cells=cells))
 
     def _unknown(self, pod: str | None, adapter: str | None) -> Response | None:
         """A filter that fits nothing is a slip, and an empty answer would hide it."""
@@ -165,12 +165,12 @@ class _Views:
         return problem(404, ApiReason.ADAPTER_UNKNOWN, detail=detail, near=nearest(name, names))
 
     async def adapters(self, _request: Request) -> Response:
-        return _json(openapi.Adapters(adapters=tuple(self._entries(self._published.adapters()))))
+        return _json(admin_views.Adapters(adapters=tuple(self._entries(self._published.adapters()))))
 
-    def _entries(self, rows: Iterable[AdapterRow]) -> Iterator[openapi.AdapterEntry]:
+    def _entries(self, rows: Iterable[AdapterRow]) -> Iterator[admin_views.AdapterEntry]:
         intents = self._operations.intents() if self._operations is not None else {}
         for row in rows:
-            yield openapi.entry(row, intents.get(row.name))
+            yield admin_views.entry(row, intents.get(row.name))
 
     async def adapter(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -180,11 +180,11 @@ class _Views:
         (row,) = self._entries(each for each in self._published.adapters() if each.name == name)
         now = self._published.fleet().now
         cells = tuple(cell(belief, now=now) for belief in self._published.residency() if belief.adapter == name)
-        return _json(openapi.AdapterDetail(adapter=row, cells=cells))
+        return _json(admin_views.AdapterDetail(adapter=row, cells=cells))
 
     async def decisions(self, request: Request) -> Response:
         limit = _limit(request, default=50, most=MAX_DECISIONS)
-        return _json(openapi.Decisions(decisions=tuple(self._published.decisions(limit))))
+        return _json(admin_views.Decisions(decisions=tuple(self._published.decisions(limit))))
 
     async def decision(self, request: Request) -> Response:
         request_id = request.path_params["id"]
@@ -200,7 +200,7 @@ class _Views:
         return problem(404, ApiReason.DECISION_UNKNOWN, detail=detail, near=kept)
 
     async def alerts(self, _request: Request) -> Response:
-        return _json(openapi.Alerts(alerts=tuple(self._published.alerts())))
+        return _json(admin_views.Alerts(alerts=tuple(self._published.alerts())))
 
     async def stream(self, _request: Request) -> Response:
         if self._feed.full():
@@ -213,7 +213,7 @@ class _Views:
     async def healthz(self, _request: Request) -> Response:
         pods = self._published.fleet().pods
         ready = sum(pod.ready for pod in pods)
-        return _json(openapi.Health(status="ok", version=__version__, pods_ready=ready, pods=len(pods)))
+        return _json(admin_views.Health(status="ok", version=__version__, pods_ready=ready, pods=len(pods)))
 
 
 def _json(value: msgspec.Struct) -> Response:

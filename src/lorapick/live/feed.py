@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from lorapick.live.openapi import Frame
+from lorapick.live.admin_views import Frame
 from lorapick.live.publish import AdapterRow, Published
 from lorapick.model.tiers import Tier
 from lorapick.wire.api import cell

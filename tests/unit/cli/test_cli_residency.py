@@ -114,7 +114,7 @@ def test_an_empty_fleet_says_so() -> None:
     from rich.console import Console
 
     from lorapick.cli.residency import show
-    from lorapick.live.openapi import Residency
+    from lorapick.live.admin_views import Residency
 
     out = StringIO()
     show(Residency(now=1.0, total=3, cells=()), Console(file=out, width=120), every=False)

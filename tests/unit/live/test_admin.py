@@ -11,7 +11,8 @@ from starlette.testclient import TestClient
 
 from lorapick.live.admin import admin_app, serve_admin
 from lorapick.live.admin_changes import VIEWS
-from lorapick.live.openapi import LATER, Frame
+from lorapick.live.admin_views import Frame
+from lorapick.live.openapi import LATER
 from lorapick.live.publish import FleetSnapshot
 from lorapick.live.web import BindError
 from lorapick.testing.published import ValuesPublished, small_fleet
