@@ -52,7 +52,7 @@ async def in_slots(stack):
 
 async def test_a_pin_becomes_resident_and_a_move_follows_it(stack):
     code, out, err = await lorapick(stack, "adapters", "pin", "adapter-003", "--pod", "pod-1", "--wait", "10")
-    assert (code, out.splitlines()[:2]) == (0, ["keep adapter-003 resident on pods pod-1", "  wanted on pod-1"]), err
+    assert (code, out.splitlines()[:2]) == (0, ["keep adapter-003 resident on pod-1", "  wanted on pod-1"]), err
     assert "adapter-003" in (await in_slots(stack))["pod-1"]
     code, out, _ = await lorapick(stack, "adapters", "list", "--json")
     row = next(row for row in json.loads(out)["adapters"] if row["name"] == "adapter-003")

@@ -132,7 +132,7 @@ class TestLog:
         refused(await site.post("legall", "pin", replicas=1), 404, "adapter_unknown")
         lines = [record.getMessage() for record in caplog.records]
         assert lines[:2] == [
-            "admin: POST /v1/adapters/legal/pin from 127.0.0.1: keep legal resident on 1 pods",
+            "admin: POST /v1/adapters/legal/pin from 127.0.0.1: keep legal resident on 1 pod",
             "admin: POST /v1/adapters/legal/pin from 127.0.0.1: nothing to do",
         ]
         assert lines[2].startswith("admin: POST /v1/adapters/legall/pin from 127.0.0.1: refused (adapter_unknown)")

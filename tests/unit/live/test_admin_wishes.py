@@ -20,7 +20,7 @@ class TestPins:
     async def test_a_pin_is_told_with_its_pods_and_shown_until_it_is_there(self):
         site = Site()
         found = done(await site.post("legal", "pin", pods=["a", "b"]))
-        assert (found.understood, found.pods) == ("keep legal resident on pods a, b", ("a", "b"))
+        assert (found.understood, found.pods) == ("keep legal resident on a, b", ("a", "b"))
         site.clock.now += 2.0
         (row,) = (await site.placement()).pins
         assert (row.adapter, row.pods, row.missing) == ("legal", ("a", "b"), {"a": 2.0, "b": 2.0})
@@ -36,17 +36,17 @@ class TestPins:
         site = Site(plain_pod("a", max_loras=1))
         done(await site.post("legal", "pin", replicas=1))
         found = refused(await site.post("medical", "pin", pods=["a"]), 409, "pin_refused")
-        assert found.detail.startswith("medical cannot be pinned on pods a: legal would lose its place")
+        assert found.detail.startswith("medical cannot be pinned on a: legal would lose its place")
         assert "it has 1 slots for 2 pins: medical, legal" in found.detail
         assert [*site.driver.fleet.state.pins] == ["legal"]
 
     async def test_the_same_pin_again_and_another_one(self):
         site = Site()
         done(await site.post("legal", "pin", replicas=1))
-        assert done(await site.post("legal", "pin", replicas=1), 200).understood == "legal is pinned on 1 pods already"
+        assert done(await site.post("legal", "pin", replicas=1), 200).understood == "legal is pinned on 1 pod already"
         found = done(await site.post("legal", "pin", selector={"zone": "west"}, reserve=True))
-        assert found.understood == "keep legal resident on all pods with zone=west, which take no others"
-        assert found.notes[0] == "was pinned on 1 pods before"
+        assert found.understood == "keep legal resident on all pods with zone=west, which take pins only"
+        assert found.notes[0] == "was pinned on 1 pod before"
         assert done(await site.post("legal", "unpin")).understood == "legal is pinned no more"
         assert done(await site.post("legal", "unpin"), 200).understood == "legal is not pinned"
 
@@ -99,7 +99,7 @@ class TestDeclaring:
     async def test_an_adapter_is_declared_registered_changed_and_retired(self):
         site = Site()
         found = done(await site.ask("PUT", "/v1/adapters/tax@1", {"source": "/adapters/tax", "pin": {"replicas": 1}}))
-        assert found.understood == "declare tax@1, and keep it resident on 1 pods"
+        assert found.understood == "declare tax@1, and keep it resident on 1 pod"
         assert "write it into the configuration too" in found.notes[0]
         for _ in range(3):
             site.work()

@@ -99,7 +99,11 @@ class Wishes:
 def pinned(pin: PinSpec) -> str:
     """Where a pin wants its adapter, in words."""
     labels = ", ".join(f"{key}={value}" for key, value in pin.selector.items())
-    where = f"pods {', '.join(pin.pods)}" if pin.pods else f"pods with {labels}" if labels else "pods"
-    count = "all " if pin.replicas is None and not pin.pods else f"{pin.replicas} of " if pin.replicas else ""
-    count = count.removesuffix("of ") if where == "pods" else count
-    return f"on {count}{where}{', which take no others' if pin.reserve else ''}"
+    named = ", ".join(pin.pods)
+    if pin.replicas is None:
+        where = named or f"all pods with {labels}"
+    elif named or labels:
+        where = f"{pin.replicas} of {named or f'the pods with {labels}'}"
+    else:
+        where = f"{pin.replicas} pod{'s' if pin.replicas > 1 else ''}"
+    return f"on {where}{', which take pins only' if pin.reserve else ''}"
