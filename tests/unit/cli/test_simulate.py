@@ -39,6 +39,37 @@ def test_a_run_prints_figures_and_the_article():
         assert words in shown.output
 
 
+PINS = ["--set", "run={for: 30s, warm_up: 10s, window: 5s}", "--set", "phases=[]", "--set", "expect=[]"]
+PERIODS = ["--set", "periods=[{name: early, from: 10s, to: 20s}, {name: late, from: 20s, to: 30s}]"]
+
+
+def test_what_pods_were_told_is_said_and_figures_by_period_and_by_adapters():
+    shown = lorapick("simulate", "pins", *PINS, *PERIODS, "--set", "run.warm_up=1s", "--set", "arrivals.rate=6/s")
+    assert shown.exit_code == 0, shown.output
+    assert "loads commanded, weighted, seed 1: pin " in shown.output
+    assert "pins missing, weighted, seed 1: for " in shown.output
+    lines = shown.output.splitlines()
+    for head, rows in (("period", ("early", "late")), ("requests for", ("popular", "others"))):
+        (at,) = [number for number, line in enumerate(lines) if line.startswith(f"┃ {head} ")]
+        assert [line.split()[1] for line in lines[at + 2 : at + 4]] == [*rows]
+
+
+def test_a_family_shows_them_for_each_point():
+    shown = lorapick("simulate", "pins", *PINS, *PERIODS, "--set", "arrivals.rate=6/s", "--grid", "--workers", "1")
+    assert shown.exit_code == 0, shown.output
+    rows = [line.split("│")[1:3] for line in shown.output.splitlines() if line.startswith("│ ")]
+    found = [(point.strip(), name.strip()) for point, name in rows]
+    for name in ("early", "late", "popular", "others"):
+        assert ("false", name) in found and ("true", name) in found
+    assert "pins missing, enabled true, weighted, seed 1: for " in shown.output
+
+
+def test_where_nobody_commands_nothing_is_said_of_it():
+    shown = lorapick("simulate", "code-4", *QUICK)
+    for words in ("commanded", "touches", "pins missing", "first TTFT"):
+        assert words not in shown.output
+
+
 def test_ten_policies_fit_a_terminal_of_eighty_columns():
     arguments = ("simulate", "code-4", *QUICK, "--compare", "--seeds", "2", "--workers", "1")
     shown = CliRunner().invoke(program(arguments), arguments, env={"COLUMNS": "80"})

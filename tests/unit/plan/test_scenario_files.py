@@ -20,6 +20,8 @@ from lorapick.sim.workload.slora import RANKS, slora, suites
 from lorapick.wire.config import ConfigError
 
 NAMES = scenario_names()
+BRIEF = {"s-lora": 15.0, "legal-12": 300.0, "pipeline": 120.0}
+"""Seconds until something has happened: answers of s-lora take ten, others have little traffic."""
 
 
 def value(name, measures):
@@ -38,8 +40,7 @@ def test_each_says_what_it_assumes_and_is_named_after_its_file(name):
 @pytest.mark.parametrize("policy", ["weighted", "cost", "round-robin"])
 def test_the_first_seconds_of_each_keep_all_invariants(name, policy):
     scenario = load_scenario(name)
-    # The answers of s-lora take ten seconds.
-    brief = shortened(without_warm_up(scenario), min(15.0 if name == "s-lora" else 6.0, scenario.run.length))
+    brief = shortened(without_warm_up(scenario), min(BRIEF.get(name, 6.0), scenario.run.length))
     report = run(brief, policy=policy, options=Options(check_every=40))
     assert report.whole.served > 0
 

@@ -6,7 +6,7 @@ from sim_helpers import SCENARIO
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import PinSpec
 from lorapick.sim.build import specs_of
-from lorapick.sim.fleet_changes import Pin, Restart, Unpin
+from lorapick.sim.fleet_changes import Ask, Drain, FailLoads, Fire, Join, Move, Pin, Restart, Unask, Unpin
 from lorapick.sim.scenario_text import parse_scenario
 from lorapick.sim.workload.changes import Reweigh, Scale, Split
 from lorapick.sim.workload.popularity import Zipf
@@ -69,6 +69,39 @@ def test_restarts_and_pins():
     assert changes("{at: 1s, change: {unpin: [adapter-4]}}")[1] == (Unpin(at=1.0, adapters=("adapter-4",)),)
 
 
+def test_pods_that_leave_and_come():
+    assert changes("{at: 10s, change: {drain: {pod: pod-02, grace: 3s}}}")[1] == (
+        Drain(at=10.0, pod="pod-02", grace=3.0),
+    )
+    joined = read("{at: 5s, change: {add: {pod: pod-03}}}\n  - {at: 9s, change: {restart: {pod: pod-03, down: 1s}}}")
+    assert joined.changes == (Join(at=5.0, pod="pod-03"), Restart(at=9.0, pod="pod-03", down=1.0))
+    assert (joined.fleet.names(), joined.fleet.later) == (("pod-01", "pod-02"), ("pod-03",))
+    assert read("{at: 5s, change: {add: {pod: pod-01}}}").fleet.later == ()
+
+
+def test_an_upgrade_takes_one_pod_after_the_other():
+    assert changes("{at: 2s, change: {upgrade: {every: 8s, down: 3s, drain: 4s}}}")[1] == (
+        Drain(at=2.0, pod="pod-01", grace=4.0, down=3.0),
+        Drain(at=10.0, pod="pod-02", grace=4.0, down=3.0),
+    )
+
+
+def test_what_operators_and_events_say():
+    assert changes("{at: 1s, change: {load: {adapter: adapter-4, replicas: 2, selector: {zone: a}, for: 5s}}}")[1] == (
+        Ask(at=1.0, adapters=("adapter-4",), replicas=2, selector={"zone": "a"}, lasts=5.0),
+    )
+    assert changes("{at: 1s, change: {unload: {adapters: {top: 2}, pods: [pod-01]}}}")[1] == (
+        Unask(at=1.0, adapters=("adapter-1", "adapter-2"), pods=("pod-01",)),
+    )
+    assert changes("{at: 1s, change: {move: {adapter: adapter-1, from: pod-01, to: pod-02}}}")[1] == (
+        Move(at=1.0, adapter="adapter-1", source="pod-01", target="pod-02"),
+    )
+    assert changes("{at: 1s, change: {trigger: {event: login, attributes: {tenant: t}}}}")[1] == (
+        Fire(at=1.0, event="login", attributes={"tenant": "t"}),
+    )
+    assert changes("{at: 1s, change: {fail_loads: {share: 0.3}}}")[1] == (FailLoads(at=1.0, share=0.3),)
+
+
 @pytest.mark.parametrize(
     ("phase", "message"),
     [
@@ -91,6 +124,14 @@ def test_restarts_and_pins():
         ("{at: 1s, change: {restart: {pod: pod-09, down: 1s}}}", 'must be "pod-01" or "pod-02"'),
         ("{at: 1s, change: {restart: {pod: pod-01}}}", 'the key "down" is missing'),
         ("{at: 1s, change: {pin: {pods: [pod-01]}}}", "must have either adapter or adapters"),
+        ("{at: 1s, change: {pin: {adapters: {top: 1}}}}", "a pin needs replicas, pods or selector"),
+        ("{at: 1s, change: {drain: {pod: pod-09, grace: 1s}}}", 'must be "pod-01" or "pod-02"'),
+        ("{at: 1s, change: {upgrade: {every: 5s, down: 3s, drain: 4s}}}", "must be at least drain and down together"),
+        ("{at: 15s, change: {upgrade: {every: 9s, down: 3s, drain: 4s}}}", "reaches the last pod at 24s"),
+        ("{at: 1s, change: {upgrade: {every: 9s, down: 3s}}}", 'the key "drain" is missing'),
+        ("{at: 1s, change: {load: {}}}", "must have either adapter or adapters"),
+        ("{at: 1s, change: {move: {adapter: adapter-1, from: pod-01}}}", 'the key "to" is missing'),
+        ("{at: 1s, change: {fail_loads: {share: 2}}}", "must be a share"),
         ("{at: 1s, flow: two, change: {rate: 2}}", 'there is no flow "two"; flows are main'),
     ],
 )

@@ -3,7 +3,7 @@
 import pytest
 from sim_helpers import ask
 
-from lorapick.model.effects import Clear, Dispatch, Hold, Raise, Reject
+from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Reject, Touch
 from lorapick.model.events import Ticked
 from lorapick.model.picks import Pick
 from lorapick.model.reasons import Reason
@@ -177,3 +177,58 @@ def test_waits_at_the_picker_and_followers_of_loads_are_counted():
     (window,) = tally.windows
     assert (window.held, window.followed, tally.holds) == (3, 2, 5)
     assert (window.held_for.count, window.held_for.total) == (3, 1.0 + 3.0 + 4.0)
+
+
+def test_who_waits_for_a_load_waits_at_a_pod_or_at_the_picker():
+    tally = Tally(start=0.0, window=10.0)
+    for name in ("at-pod", "at-picker", "both", "neither"):
+        tally.arrived(ask(1.0, "x", name=name))
+    for name in ("at-picker", "both"):
+        tally.applied(Ticked(t=1.0, id=1), [held(name, Reason.HELD_FOR_LOAD)])
+    for name in ("at-pod", "at-picker", "both", "neither"):
+        tally.happened("a", finished(2.0, name, waited=name in ("at-pod", "both")))
+    (window,) = tally.windows
+    assert (window.waited, window.cold) == (2, 3)
+
+
+def test_commands_count_by_what_they_are_for():
+    tally = Tally(start=5.0, window=10.0)
+    effects = [
+        Load(cause=1, pod="a", adapters=("x", "y"), why="schedule"),
+        Load(cause=1, pod="b", adapters=("x",), why="pin"),
+        Touch(cause=1, pod="a", adapter="x"),
+    ]
+    for t in (4.0, 6.0):
+        tally.applied(Ticked(t=t, id=1), effects)
+    (window,) = tally.windows
+    assert (window.commanded, window.touches) == ({"schedule": 2, "pin": 1}, 1)
+
+
+def test_the_first_request_of_a_day_is_one_after_an_hour_of_quiet():
+    tally = Tally(start=0.0, window=100_000.0)
+    # Whatever was before the run, nobody knows: the first comes an hour after its begin at least.
+    came = {
+        "soon": ("y", 10.0),
+        "first": ("x", 3600.0),
+        "second": ("x", 3700.0),
+        "again": ("x", 7300.0),
+        "base": (None, 9e3),
+    }
+    for name, (adapter, t) in came.items():
+        tally.arrived(ask(t, adapter, name=name))
+        tally.happened("a", FirstToken(t=t + 1.0, request_id=name))
+    (window,) = tally.windows
+    assert (window.ttft.count, window.first_ttft.count) == (5, 2)
+
+
+def test_parts_count_their_own():
+    tally = Tally(start=5.0, window=10.0, parts={"popular": ["x", "y"], "others": ["z"]})
+    for name, adapter, t in (("early", "x", 1.0), ("r1", "x", 6.0), ("r2", "y", 6.0), ("r3", "w", 6.0)):
+        tally.arrived(ask(t, adapter, name=name))
+        tally.happened("a", FirstToken(t=t + 1.0, request_id=name))
+        tally.happened("a", finished(t + 2.0, name, waited=name == "r2"))
+        tally.ended(name, Outcome.FAILED if name == "r1" else Outcome.SERVED, now=t + 2.0)
+    popular, others = (tally.parts[name] for name in ("popular", "others"))
+    assert (popular.arrivals, popular.served, popular.cold, popular.ttft.count) == (2, 1, 1, 2)
+    assert popular.latency.total == 2.0
+    assert (others.arrivals, others.served) == (0, 0)
