@@ -120,12 +120,12 @@ CHANGES = (
 
 def change_routes(operations: Operations | None) -> list[Route]:
     """Routes of all changes and views; without operations they answer 501."""
-    routes = [_route(view.path, "GET", _viewing(operations, view)) for view in VIEWS]
-    routes.append(_route(PLAN, "POST", _planning(operations)))
-    return [*routes, *(_route(each.path, each.method, _changing(operations, each)) for each in CHANGES)]
+    routes = [_route(view.path, _viewing(operations, view)) for view in VIEWS]
+    routes.append(_route(PLAN, _planning(operations), method="POST"))
+    return [*routes, *(_route(each.path, _changing(operations, each), method=each.method) for each in CHANGES)]
 
 
-def _route(path: str, method: str, answer: Answerer) -> Route:
+def _route(path: str, answer: Answerer, *, method: str = "GET") -> Route:
     return Route(path.replace("{name}", "{name:path}"), answer, methods=[method])
 
 

@@ -50,7 +50,7 @@ def document() -> dict[str, Any]:
         paths[path] = {"get": _later(path, text)}
     for change in CHANGES:
         body = None if change.body is None else by_type[change.body]
-        paths.setdefault(change.path, {})[change.method.lower()] = _change(change, body, by_type[Done])
+        paths.setdefault(change.path, {})[change.method.lower()] = _change(change, body=body, done=by_type[Done])
     paths[PLAN] = {"post": _plan(by_type[PlanBody], by_type[PlanAnswer])}
     return {
         "openapi": "3.1.0",
@@ -70,7 +70,7 @@ _SECURITY: list[dict[str, list[str]]] = [{"token": []}, {}]
 """With the token; without, where none is configured."""
 
 
-def _change(change: Change, body: dict[str, Any] | None, done: dict[str, Any]) -> dict[str, Any]:
+def _change(change: Change, *, body: dict[str, Any] | None, done: dict[str, Any]) -> dict[str, Any]:
     answers = {"200": "There was nothing to do", "202": "Understood, and begun"}
     described = {
         "summary": change.summary,

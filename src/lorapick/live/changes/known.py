@@ -46,13 +46,13 @@ def check_pods(state: FleetState, names: Iterable[PodName]) -> None:
             raise OperationError(404, ApiReason.POD_UNKNOWN, detail=detail, near=nearest(name, known))
 
 
-def meant(state: FleetState, pods: Sequence[PodName], selector: Mapping[str, str]) -> list[tuple[int, Pod]]:
+def meant(state: FleetState, pods: Sequence[PodName], *, selector: Mapping[str, str]) -> list[tuple[int, Pod]]:
     """Pods by name; none named: those that the selector fits."""
     live = state.columns.live()
     return [(row, pod) for row, pod in live if (pod.name in pods if pods else fits(selector, pod))]
 
 
-def why_unfit(state: FleetState, row: int, name: AdapterName) -> str | None:
+def why_unfit(state: FleetState, name: AdapterName, *, row: int) -> str | None:
     """Why nobody can be told to load an adapter on a pod, however long one waits; None: it can be done."""
     if not state.residency.home(row).caches.unloads:
         pod = state.columns.pods[row]
@@ -64,15 +64,15 @@ def why_unfit(state: FleetState, row: int, name: AdapterName) -> str | None:
 
 
 def check_fit(
-    state: FleetState, name: AdapterName, pods: Sequence[PodName], *, selector: Mapping[str, str] | None = None
+    state: FleetState, name: AdapterName, *, pods: Sequence[PodName], selector: Mapping[str, str] | None = None
 ) -> None:
     """Raises OperationError when a named pod, or every pod that the selector fits, can never hold the adapter."""
-    found = meant(state, pods, selector or {})
+    found = meant(state, pods, selector=selector or {})
     if not found:
         said = ", ".join(f"{key}={value}" for key, value in (selector or {}).items())
         detail = f"no pod has the labels {said}; GET /v1/fleet lists the pods" if said else "there are no pods"
         raise OperationError(409, ApiReason.UNFIT, detail=detail)
-    reasons = {pod.name: why_unfit(state, row, name) for row, pod in found}
+    reasons = {pod.name: why_unfit(state, name, row=row) for row, pod in found}
     unfit = {pod: why for pod, why in reasons.items() if why is not None}
     if unfit and (pods or len(unfit) == len(found)):
         told = "; ".join(f"pod {pod}: {why}" for pod, why in [*unfit.items()][:MOST_TOLD])
@@ -94,10 +94,10 @@ def pods_of(state: FleetState, rows: Iterable[int]) -> tuple[PodName, ...]:
 
 def resident_rows(state: FleetState, name: AdapterName) -> list[int]:
     """Rows that hold an adapter in a slot; where loads end in host memory, there."""
-    return [row for row, _ in state.columns.live() if is_resident(state, row, name)]
+    return [row for row, _ in state.columns.live() if is_resident(state, name, row=row)]
 
 
-def is_resident(state: FleetState, row: int, name: AdapterName) -> bool:
+def is_resident(state: FleetState, name: AdapterName, *, row: int) -> bool:
     """Whether what a load brings about is there. Weights whose name a pod forgot (vLLM's unload) are of no use."""
     home = state.residency.home(row)
     cell = home.cells.get(name)

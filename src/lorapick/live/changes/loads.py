@@ -39,7 +39,7 @@ class Loads:
     def load(self, name: AdapterName, body: LoadBody) -> Done:
         """Load once, on each named pod or on so many."""
         self._check(name, body.pods)
-        check_fit(self._door.state, name, body.pods, selector=body.selector)
+        check_fit(self._door.state, name, pods=body.pods, selector=body.selector)
         where = _where(body.pods, body.replicas, selector=body.selector)
         if self._is_loaded(name, body):
             return self._door.unchanged(name, f"{name} is loaded {where} already")
@@ -59,7 +59,7 @@ class Loads:
     def preload(self, name: AdapterName, body: PreloadBody) -> Done:
         """Load, and keep for a while; the same again counts from now."""
         self._check(name)
-        check_fit(self._door.state, name, (), selector=body.selector)
+        check_fit(self._door.state, name, pods=(), selector=body.selector)
         notes = self._replaced(name)
         event, _ = self._door.submit(
             lambda t, i: LoadAsked(
@@ -73,7 +73,7 @@ class Loads:
     def unload(self, name: AdapterName, pods: Sequence[PodName]) -> Done:
         """Take from pods, once no request for it is in flight there."""
         self._check(name, pods)
-        rows = [row for row, _ in meant(self._door.state, pods, {})]
+        rows = [row for row, _ in meant(self._door.state, pods, selector={})]
         self._check_not_pinned(name, rows)
         where = f"on {', '.join(pods)}" if pods else "on all pods"
         if self._door.order_of(name) is None and not any(self._has(row, name) for row in rows):
@@ -89,12 +89,12 @@ class Loads:
         source, target = (state.columns.row_of[pod] for pod in (body.source, body.target))
         self._check_not_pinned(name, [source])
         if not self._has(source, name):
-            if is_resident(state, target, name):
+            if is_resident(state, name, row=target):
                 return self._door.unchanged(name, f"{name} is on {body.target}, and not on {body.source}")
             there = ", ".join(pods_of(state, resident_rows(state, name))) or "no pod"
             detail = f"{name} is not on {body.source}, so it cannot leave it; it is in a slot of {there}"
             raise OperationError(409, ApiReason.NOT_THERE, detail=detail)
-        check_fit(state, name, (body.target,))
+        check_fit(state, name, pods=(body.target,))
         notes = self._replaced(name)
         event, _ = self._door.submit(
             lambda t, i: MoveAsked(t=t, id=i, adapter=name, source=body.source, target=body.target)
@@ -118,7 +118,7 @@ class Loads:
 
     def _is_loaded(self, name: AdapterName, body: LoadBody) -> bool:
         state = self._door.state
-        there = [is_resident(state, row, name) for row, _ in meant(state, body.pods, body.selector)]
+        there = [is_resident(state, name, row=row) for row, _ in meant(state, body.pods, selector=body.selector)]
         return all(there) if body.pods else sum(there) >= body.replicas
 
     def _has(self, row: int, name: AdapterName) -> bool:

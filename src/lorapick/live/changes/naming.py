@@ -21,6 +21,7 @@ from lorapick.live.operations import OperationError
 from lorapick.live.problems import nearest
 from lorapick.model.adapters import Adapter, Alias
 from lorapick.model.events import AdapterChanged, AdapterDeclared, AdapterRetired, AliasCleared, AliasSet
+from lorapick.model.placement import AdapterFacts
 from lorapick.model.units import AdapterName
 from lorapick.wire.admin_answers import AliasesAnswer, Done
 from lorapick.wire.api import ApiReason, FieldProblem
@@ -43,7 +44,7 @@ class Naming:
         state, name = self._door.state, adapter.name
         self._check_name(name)
         before = state.adapters.get(name)
-        if before is not None and _as_written(state, before, adapter) == adapter:
+        if before is not None and _as_written(before, adapter, facts=state.placement.facts.get(name)) == adapter:
             return self._door.unchanged(name, f"{name} is declared like this already")
         if before is not None and before.declared:
             self._check_weights(before, adapter)
@@ -169,9 +170,8 @@ def _servable(state: FleetState, name: AdapterName) -> bool:
     return not state.loads or any(cannot_serve(state, row, name) is None for row, _ in live)
 
 
-def _as_written(state: FleetState, before: Adapter, adapter: Adapter) -> Adapter:
+def _as_written(before: Adapter, adapter: Adapter, *, facts: AdapterFacts | None) -> Adapter:
     """What is declared, without what its files said of it."""
-    facts = state.placement.facts.get(adapter.name)
     if adapter.rank is None and facts is not None and facts.rank == before.rank:
         return msgspec.structs.replace(before, rank=None)
     return before
