@@ -5,7 +5,7 @@ In: values in seconds. Out: counts, means, percentiles with at most 1 % relative
 
 import math
 from collections.abc import Iterable
-from math import log
+from math import floor, log
 
 from lorapick.model.units import Ratio, Seconds
 
@@ -36,7 +36,7 @@ class Histogram:
             self.smallest = value
         if value > self.largest:
             self.largest = value
-        index, bins = int(log(value) * _SCALE) if value > _SMALLEST else _ZERO, self.bins
+        index, bins = floor(log(value) * _SCALE) if value > _SMALLEST else _ZERO, self.bins
         bins[index] = bins.get(index, 0) + 1
 
     def merge(self, others: Iterable["Histogram"]) -> "Histogram":
@@ -65,9 +65,10 @@ class Histogram:
         for index in sorted(self.bins):
             seen += self.bins[index]
             if seen >= wanted:
-                middle = 0.0 if index == _ZERO else math.exp((index + (0.5 if index >= 0 else -0.5)) / _SCALE)
+                middle = 0.0 if index == _ZERO else math.exp((index + 0.5) / _SCALE)
                 return min(max(middle, self.smallest), self.largest)
         return self.largest
 
 
-_ZERO = int(math.log(_SMALLEST) * _SCALE) - 1
+_ZERO = floor(math.log(_SMALLEST) * _SCALE) - 2
+"""Below the bin of any value that is larger, however it is rounded."""

@@ -20,6 +20,13 @@ def test_quantiles_are_within_a_percent_of_a_real_value(found, share):
     assert histogram.quantile(share) == pytest.approx(exact, rel=0.0101, abs=1e-6)
 
 
+def test_a_second_is_no_wider_than_the_others():
+    histogram = Histogram()
+    for value in (1.0, 0.984375):
+        histogram.add(value)
+    assert histogram.quantile(0.5) == pytest.approx(0.984375, rel=0.01)
+
+
 @given(values, values)
 def test_merging_is_counting_together(one, other):
     first, second, both = Histogram(), Histogram(), Histogram()
