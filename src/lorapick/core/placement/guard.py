@@ -149,15 +149,17 @@ def protected(state: FleetState, target: Target, victim: AdapterName) -> bool:
     return why is not None and ORDER[why] <= ORDER[target.why]
 
 
-def wanted_last_copy(state: FleetState, row: int, name: AdapterName, *, now: Seconds) -> bool:
-    """Whether a pod has the only copy of an adapter that is asked for."""
+def wanted_last_copy(
+    state: FleetState, row: int, name: AdapterName, *, now: Seconds, least: Tier = Tier.LOADING
+) -> bool:
+    """Whether a pod has the only copy of an adapter that is asked for; elsewhere `least` makes a copy."""
     codes = state.columns.adapter_row(name)
     if codes[row] & TIER_BITS < Tier.LOADING:
         return False  # weights of a name that the pod does not accept any more serve nobody
     if state.prices.demand.rate(name, now=now) * 60.0 < DEMAND_PER_MINUTE:
         return False
     return not any(
-        other != row and codes[other] & TIER_BITS >= Tier.LOADING and not state.loads[other].draining
+        other != row and codes[other] & TIER_BITS >= least and not state.loads[other].draining
         for other, _ in state.columns.live()
     )
 

@@ -56,9 +56,14 @@ def others_serve(state: FleetState, row: int) -> bool:
 
 
 def to_hand_over(state: FleetState, row: int, *, now: Seconds) -> list[AdapterName]:
-    """Adapters in a pod's slots that are asked for, and that no other pod has."""
+    """Adapters in a pod's slots that are asked for, and that no other pod has: one that loads them may fail."""
     home = state.residency.home(row)
-    return [name for name in home.shadow.gpu if guard.wanted_last_copy(state, row, name, now=now)]
+
+    def only_here(name: AdapterName) -> bool:
+        least = min(home.cell(name).tier, Tier.GPU_IDLE)
+        return guard.wanted_last_copy(state, row, name, now=now, least=least)
+
+    return [name for name in home.shadow.gpu if only_here(name)]
 
 
 def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:

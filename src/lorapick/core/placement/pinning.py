@@ -26,9 +26,10 @@ def place(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     placement = state.placement
     if not state.pins and not placement.pinned.rows:
         return []
-    before = placement.pinned.rows
-    placement.pinned = _placed(state, state.pins)
-    _mark(state, before)
+    if placement.pinned_at != placement.looks:
+        before = placement.pinned.rows
+        placement.pinned, placement.pinned_at = _placed(state, state.pins), placement.looks
+        _mark(state, before)
     _count_missing(state, now=now)
     return _say(state, cause=cause)
 
@@ -139,7 +140,9 @@ def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
 
 def _say(state: FleetState, *, cause: int) -> list[Effect]:
     placement, effects = state.placement, list[Effect]()
-    problems = placement.pinned.problems if state.loads else {}
+    # At the start pods appear one after another: who has not heard of all of them yet says nothing.
+    heard = any(load.last_report is not None for load in state.loads.values())
+    problems = placement.pinned.problems if heard else {}
     for name, problem in problems.items():
         if placement.said_of_pins.get(name) != problem:
             facts: dict[str, str | float] = {"adapter": name, "why": problem}
