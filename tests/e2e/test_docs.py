@@ -5,6 +5,7 @@ an example names are those of `examples/`. Commands that start a whole installat
 """
 
 import asyncio
+import os
 import re
 import shutil
 from pathlib import Path
@@ -67,8 +68,6 @@ def localised(command: str, stack: Stack) -> str:
         command = command.replace(f"127.0.0.1:{port}", url.removeprefix("http://"))
     command = command.replace("localhost:8001", stack.pods[0].address)
     command = command.replace("run/lorapick-0.events.jsonl", str(stack.pickers[0].event_log))
-    for name in ("explain", "residency"):
-        command = command.replace(f"lorapick {name}", f"lorapick {name} --admin {stack.admin}", 1)
     return re.sub(r"^(\.venv/bin/)?lorapick ", f"{ROOT}/.venv/bin/lorapick ", command)
 
 
@@ -76,7 +75,11 @@ def localised(command: str, stack: Stack) -> str:
 async def test_example(command, stack, tmp_path):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shell = await asyncio.create_subprocess_shell(
-        localised(command, stack), cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        localised(command, stack),
+        cwd=tmp_path,
+        env={**os.environ, "LORAPICK_ADMIN": stack.admin},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     out, err = await asyncio.wait_for(shell.communicate(), timeout=60)
     assert shell.returncode == 0, f"{command}\n{err.decode()}"

@@ -115,6 +115,8 @@ class Naming:
         notes = ["kept until the picker ends; write it into the configuration too"]
         if adapter.source is None:
             notes.append("without a source no pod can be told of it")
+        else:
+            notes.append(f"its files are looked at now; GET /v1/adapters/{adapter.name} says what is wrong with them")
         unfit = {pod.name: cannot_serve(state, row, adapter.name) for row, pod in state.columns.live()}
         if unfit and all(unfit.values()):
             pod, why = next(iter(unfit.items()))
