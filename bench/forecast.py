@@ -1,6 +1,6 @@
 """Cold starts of a simulated week with each forecast: ServeGen's m-small clients as adapters, real pods' model.
 
-    python -m bench.forecast [--days 7] [--seeds 3] [--rate 0.5] [--workers 2] [--json]
+    python -m bench.forecast [--days 7] [--seeds 3] [--set KEY=VALUE] [--workers 2] [--json]
 
 Prints the table of docs/forecast.md. Plays the scenario `servegen-week` (days 8 to 14 of the trace) with the picker's
 own controller: no preload, last hour, seasonal, blend, and a perfect forecast, which is told the counts of the week
@@ -12,7 +12,7 @@ import argparse
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
@@ -76,8 +76,8 @@ def volume(flows: Iterable[Flow]) -> float:
     return sum(window.rate * (window.end - window.start) for flow in flows for window in flow.process.windows)
 
 
-def play(model: str, seed: int, *, days: float, rate: float | None) -> Result:
-    overrides = {} if rate is None else {"arrivals.rate": f"{rate}/s"}
+def play(model: str, seed: int, *, days: float, sets: Sequence[str]) -> Result:
+    overrides = dict(each.split("=", 1) for each in sets)
     scenario = load_scenario("servegen-week", overrides=overrides)
     forecast = "off" if model == "none" else "blend" if model == "perfect" else model
     settings = msgspec.structs.replace(
@@ -127,14 +127,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--days", type=float, default=7.0)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rate", type=float, default=None, help="requests per second; default: the scenario's")
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of the scenario, such as fleet.pods=5")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     jobs = [*product(args.models, range(1, args.seeds + 1))]
     with ProcessPoolExecutor(args.workers) as pool:
-        results = [*pool.map(partial(_job, days=args.days, rate=args.rate), jobs)]
+        results = [*pool.map(partial(_job, days=args.days, sets=args.set), jobs)]
     if args.json:
         print(json.dumps([msgspec.to_builtins(each) for each in results], indent=2))
         return
@@ -153,8 +153,8 @@ def main() -> None:
         print(f"| {model} | {cold:.2f} | {against} | {ttft:.0f} ms | {loads:.1f} |")
 
 
-def _job(job: tuple[str, int], *, days: float, rate: float | None) -> Result:
-    return play(*job, days=days, rate=rate)
+def _job(job: tuple[str, int], *, days: float, sets: Sequence[str]) -> Result:
+    return play(*job, days=days, sets=sets)
 
 
 if __name__ == "__main__":

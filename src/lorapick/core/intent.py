@@ -134,7 +134,6 @@ def on_adapter_checked(state: FleetState, event: AdapterChecked, *, now: Seconds
     placement, name = state.placement, event.adapter
     before = placement.problems.pop(name, None)
     placement.facts[name] = event.facts
-    placement.looks += 1
     wake(state, now=now)
     if event.problem is None:
         return _learn(state, name, event)

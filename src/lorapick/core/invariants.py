@@ -26,6 +26,7 @@ def check(state: FleetState) -> None:
     state.prefixes.check()
     check_residency(state.residency)
     state.unloads.check(state.loads)
+    placement_is_of_pods(state)
 
 
 def outcomes_add_up(state: FleetState) -> None:
@@ -109,6 +110,28 @@ def turns_are_wanted(state: FleetState) -> None:
     for row, name in state.turns.turns():
         assert row in state.loads, f"row {row}: clears a slot for {name}, and has no pod"
         assert state.queues.wanted(name), f"row {row}: clears a slot for {name}, for which nobody waits"
+
+
+def placement_is_of_pods(state: FleetState) -> None:
+    """What placement remembers by pod is of pods that exist, and none is told two things at once."""
+    placement = state.placement
+    tables = {
+        "keeps": placement.keeps,
+        "wanted": placement.wanted,
+        "warming": placement.warming,
+        "leaving": placement.leaving,
+        "commands": placement.commands.under_way,
+        "touches": placement.commands.touches,
+    }
+    for what, table in tables.items():
+        gone = [row for row in table if row not in state.loads]
+        assert not gone, f"{what}: rows {gone} have no pod"
+    for row in placement.commands.under_way:
+        assert not state.unloads.busy(row, now=state.now), f"row {row}: is told two things at once"
+    for row in placement.warming:
+        assert state.columns.gate[row], f"row {row}: warms up and takes traffic"
+    for row in placement.leaving:
+        assert state.loads[row].draining, f"row {row}: hands over and does not drain"
 
 
 def _follows(columns: PodColumns, row: int) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from lorapick.core.admission.pressure import tier_of
 from lorapick.core.placement import opening
-from lorapick.core.placement.controller import wake
+from lorapick.core.placement.controller import stir
 from lorapick.core.podload import PodLoad
 from lorapick.core.relief import relieve
 from lorapick.core.requests import gate, load_note, load_over, release
@@ -54,7 +54,7 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.refresh(row)
     opening.warm(state, row, now=now)
     gate(state, row)
-    wake(state, now=now)
+    stir(state, now=now)
     return release(state, row, now=now, cause=event.id)
 
 
@@ -74,11 +74,10 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
         gate(state, row)
         state.columns.good_until(row, now + state.settings.scrape.stale_after)
     state.columns.describe(row, pod)
-    state.placement.looks += 1
     load.limits = pod.limits
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
     state.residency.home(row).excuse()
-    wake(state, now=now)
+    stir(state, now=now)
     state.count_slots()
     state.refresh(row)
     return release(state, row, now=now, cause=cause)
@@ -93,7 +92,7 @@ def on_draining(state: FleetState, event: PodDraining, *, now: Seconds) -> list[
         opening.leave(state, row, now=now)
     state.loads[row].draining = True
     gate(state, row)
-    wake(state, now=now)
+    stir(state, now=now)
     return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
 
 
@@ -111,7 +110,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     state.turns.gone(row)
     state.unloads.gone(row)
     state.placement.forget_pod(row)
-    wake(state, now=now)
+    stir(state, now=now)
     del state.loads[row]
     state.gates.recount()
     state.count_slots()
@@ -175,6 +174,7 @@ def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
     if (gpu, cpu) != (limits.max_loras, limits.max_cpu_loras):
         state.loads[row].limits = msgspec.structs.replace(limits, max_loras=gpu, max_cpu_loras=cpu)
         state.residency.resize(row, gpu_slots=gpu, cpu_slots=cpu)
+        state.placement.looks += 1
         state.count_slots()
 
 
@@ -201,7 +201,7 @@ def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.placement.restarted(row)
     state.residency.restart(row, now=now)
     opening.warm(state, row, now=now)
-    wake(state, now=now)
+    stir(state, now=now)
 
 
 def _pressure(state: FleetState, row: int, *, report: PodReport, cause: int) -> list[Effect]:

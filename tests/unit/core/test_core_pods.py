@@ -74,9 +74,11 @@ def test_labels_and_limits_change_in_place():
     book.use("legal", "a")
     book.change(plain_pod("a", labels={"tier": "gold"}, max_loras=2))
     assert (book.tier("a", "legal"), book.free("a")) == ("gpu_idle", 1.0)
+    book.wait(0.2)
     book.arrive("legal")
     assert book.verdict("r1", "a").pinned
     book.change(plain_pod("a"))
+    book.wait(0.2)
     book.arrive("legal")
     assert not book.verdict("r2", "a").pinned
 

@@ -23,8 +23,15 @@ def due(state: FleetState, *, now: Seconds) -> bool:
     return now >= state.placement.next_tick
 
 
+def stir(state: FleetState, *, now: Seconds) -> None:
+    """A pod came, went, changed or began anew; when many do at a time, one look is for all of them."""
+    state.placement.looks += 1
+    state.placement.hurry_a_little(now)
+
+
 def wake(state: FleetState, *, now: Seconds) -> None:
-    """Something that placement cares for may have changed: look at the next event."""
+    """What is wanted, or the pods there are, may have changed: look at once."""
+    state.placement.looks += 1
     state.placement.hurry(now)
 
 
@@ -48,6 +55,7 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     effects += registering.register(state, now=now, cause=cause)
     effects += registering.withdraw(state, now=now, cause=cause)
     effects += opening.settle(state, now=now, cause=cause)
+    placement.last_tick = now
     placement.next_tick = now + state.settings.placement.tick if _busy(state) else inf
     return effects
 

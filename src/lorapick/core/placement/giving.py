@@ -91,13 +91,13 @@ def _note(state: FleetState, target: Target, *, kind: str, cause: int) -> Note:
 def ended(
     state: FleetState, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: Failed = Failed.NO
 ) -> Command | None:
-    """A pod has answered; None: that was no command of ours. When it is done the next tick comes at once.
+    """A pod has answered; None: that was no command of ours. When it is done the next tick comes soon.
 
     After a failure it comes when it is due: an answer that came at once would else be asked for again at once.
     """
     command = state.placement.commands.end(row, adapter, kind=kind, now=now, failed=failed)
     if command is not None and failed is Failed.NO:
-        state.placement.hurry(now)
+        state.placement.hurry_a_little(now)
         if kind is Kind.UNLOAD:
             state.placement.unloads.pop((row, adapter), None)
     return command

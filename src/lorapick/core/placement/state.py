@@ -29,6 +29,8 @@ from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, PodName, Seconds
 
 MOST_REFUSALS = 512
+TOGETHER: Seconds = 0.1
+"""Between two ticks that come because a pod has done what it was told."""
 MOST_CALLED = 1000
 """Followers wanted at once."""
 FOLLOWS_WITHIN: Seconds = 60.0
@@ -79,13 +81,51 @@ class Placement:
     """State of the controller."""
 
     __slots__ = (
-        "_weekend", "ahead", "asked_version", "assigned", "burstiness", "by_load", "called", "commands",
-        "deprioritised", "facts", "forecast", "groups", "guarded", "history", "keeps",
-        "keeps_history", "leaders", "leaving", "longest_missing", "looks",
-        "missing_since", "moving", "next_tick", "orders", "pinned", "plan", "plan_version", "problems", "refusals",
-        "replicas", "retiring", "said_of_pins", "schedules", "scorer", "solve_at", "triggers", "turnover",
-        "unknown", "unloads", "unwanted",
-        "wall_offset", "wanted", "warming",
+        "_weekend",
+        "ahead",
+        "asked_version",
+        "assigned",
+        "burstiness",
+        "by_load",
+        "called",
+        "commands",
+        "deprioritised",
+        "facts",
+        "forecast",
+        "groups",
+        "guarded",
+        "history",
+        "keeps",
+        "keeps_history",
+        "last_tick",
+        "leaders",
+        "leaving",
+        "longest_missing",
+        "looks",
+        "missing_since",
+        "moving",
+        "next_tick",
+        "orders",
+        "pinned",
+        "pinned_at",
+        "plan",
+        "plan_version",
+        "problems",
+        "refusals",
+        "replicas",
+        "retiring",
+        "said_of_pins",
+        "schedules",
+        "scorer",
+        "solve_at",
+        "triggers",
+        "turnover",
+        "unknown",
+        "unloads",
+        "unwanted",
+        "wall_offset",
+        "wanted",
+        "warming",
     )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
@@ -101,7 +141,9 @@ class Placement:
         self.unwanted: dict[tuple[int, AdapterName], None] = {}
         """Names that the operator took from a pod: they are not told to it again until the operator loads them."""
         self.looks = 0
-        """Counts what changed whether pods fit adapters."""
+        """Counts what changed of what is wanted, of pods, and of whether these fit adapters."""
+        self.pinned_at = -1
+        """`looks` when pins were last placed."""
         self.unknown: dict[int, tuple[tuple[int, int, int], list[AdapterName], object]] = {}
         """Names that a pod should know and does not, as of its last list."""
         self.assigned: dict[tuple[Why, str, AdapterName], tuple[int, ...]] = {}
@@ -147,6 +189,7 @@ class Placement:
         self.wall_offset: Seconds | None = None
         """Unix time minus the driver's; None: nobody has told the time of day."""
         self.next_tick: Seconds = inf
+        self.last_tick: Seconds = -inf
         self.groups = Groups(())
         self.triggers = Triggers(())
         self.configure(settings)
@@ -216,6 +259,10 @@ class Placement:
             self.turnover.loaded()
         if row in self.keeps or row in self.guarded:
             self.hurry(now)
+
+    def hurry_a_little(self, now: Seconds) -> None:
+        """Something is done that others may have waited for; when much is done at a time, one tick is for all of it."""
+        self.next_tick = min(self.next_tick, max(now, self.last_tick + TOGETHER))
 
     def hurry(self, now: Seconds) -> None:
         """Something happened that the next tick should not wait for."""

@@ -49,6 +49,7 @@ def test_a_pin_is_loaded_at_once_and_again_after_a_restart():
     tick(book)
     assert commands(book) == []
     book.report("a", process_start=9.0)
+    tick(book, 0.1)
     assert commands(book) == [("Load", "a", "legal")]
 
 

@@ -45,6 +45,8 @@ def test_a_hand_over_that_fails_is_tried_again_and_the_pod_serves_meanwhile():
         assert [*book.fleet.state.placement.leaving] == [0]
         assert tick(book) == [("b", "handover")]
     book.apply(events.LoadSucceeded, pod="b", adapter="legal", by=BY)
+    book.now += 0.1
+    book.apply(events.Ticked)
     assert "pod_handed_over" in notes(book)
     assert not book.fleet.state.placement.leaving
 
