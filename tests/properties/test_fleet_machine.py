@@ -15,19 +15,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
-from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Register, Reject, Touch, Unload
-from lorapick.model.placement import Why
+from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Register, Reject, Solve, Touch, Unload
+from lorapick.model.placement import AdapterFacts, DemandBin, Why
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
 from lorapick.testing import strategies as given
 from lorapick.testing.playbook import Playbook, plain_pod
 
+WALL = 1_760_004_000.0
+"""Unix time at which the machine begins."""
+
 
 class FleetMachine(RuleBasedStateMachine):
     """`Playbook` checks the fleet's invariants after each event; this machine checks the answers."""
 
-    @initialize(settings=given.settings(), seed=st.integers(0, 3), data=st.data(), pods=st.integers(0, 4))
+    @initialize(settings=given.settings(), seed=st.integers(0, 3), data=st.data(), pods=st.sampled_from([3, 4, 1, 0]))
     def begin(self, settings, seed, data, pods):
         first = [data.draw(given.pods(st.just(name))) for name in given.POD_NAMES[:pods]]
         self.book = Playbook(pods=first, adapters=given.ADAPTER_NAMES[:2], settings=settings, seed=seed)
@@ -37,6 +40,8 @@ class FleetMachine(RuleBasedStateMachine):
         self.open = {}
         self.commands = {}
         self.touches = {}
+        self.problems = []
+        self.scrape()
 
     def do(self, kind, **fields):
         """Apply an event and take note of the answers; each held request gets one answer, nobody else does."""
@@ -45,6 +50,7 @@ class FleetMachine(RuleBasedStateMachine):
         slots = {state.residency.home(row).name: load.limits.max_loras for row, load in state.loads.items()}
         self.book.apply(kind, **fields)
         self.note()
+        assert state.placement.next_tick > self.book.now, "the controller asks for a tick that is over"
         if kind is not events.RequestDispatched:
             self.budgets_are_kept(before, slots)
 
@@ -89,6 +95,8 @@ class FleetMachine(RuleBasedStateMachine):
                     self.commanded(effect)
                 case Register() | Touch():
                     self.commanded(effect)
+                case Solve():
+                    self.problems.append(effect.problem)
                 case Load():
                     state, (name,) = self.book.fleet.state, effect.adapters
                     row = state.columns.row_of[effect.pod]
@@ -100,8 +108,9 @@ class FleetMachine(RuleBasedStateMachine):
                     self.commands[effect.pod] = effect
                     state = self.book.fleet.state
                     home = state.residency.home(state.columns.row_of[effect.pod])
-                    cell = home.cells[effect.adapter]
-                    assert not cell.in_use and not cell.pinned, f"{effect.adapter} is needed on {effect.pod}"
+                    cell = home.cells.get(effect.adapter)
+                    needed = cell is not None and (cell.in_use or cell.pinned)
+                    assert not needed, f"{effect.adapter} is needed on {effect.pod}"
                     assert not state.queues.wanted(effect.adapter), f"somebody waits for {effect.adapter}"
 
     def commanded(self, effect):
@@ -121,6 +130,13 @@ class FleetMachine(RuleBasedStateMachine):
     @rule(pod=given.pods())
     def appear(self, pod):
         self.do(events.PodAppeared, pod=pod)
+
+    @rule()
+    def scrape(self):
+        """All pods answer, sanely."""
+        for pod in [*self.book.fleet.state.columns.row_of]:
+            report = PodReport(waiting=0, running=0, registered=given.ADAPTER_NAMES[:4])
+            self.do(events.PodReported, pod=pod, report=report)
 
     @rule(pod=given.pods())
     def change(self, pod):
@@ -144,16 +160,11 @@ class FleetMachine(RuleBasedStateMachine):
     def silent(self, pod, why):
         self.do(events.PodSilent, pod=pod, why=why)
 
-    @rule(pod=given.pod_names, utilization=st.floats())
-    def gpu(self, pod, utilization):
+    @rule(pod=given.pod_names, utilization=st.floats(), blocks=st.lists(st.integers(0, 8), max_size=4).map(tuple))
+    def gauge(self, pod, utilization, blocks):
         self.do(events.GpuReported, pod=pod, utilization=utilization)
-
-    @rule(pod=given.pod_names, blocks=st.lists(st.integers(0, 8), max_size=4), stored=st.booleans())
-    def kv(self, pod, blocks, stored):
-        if stored:
-            self.do(events.KvStored, pod=pod, adapter=None, blocks=tuple(blocks))
-        else:
-            self.do(events.KvRemoved, pod=pod, blocks=tuple(blocks))
+        self.do(events.KvStored, pod=pod, adapter=None, blocks=blocks)
+        self.do(events.KvRemoved, pod=pod, blocks=blocks[:1])
 
     # -- requests
 
@@ -168,9 +179,15 @@ class FleetMachine(RuleBasedStateMachine):
             self.do(events.RequestArrived, request=type(request)(**{**values, "id": request_id}))
             assert self.held.get(request_id) != float("inf"), f"{request_id} got no answer"
 
-    @rule()
-    def refuse(self):
-        self.do(events.RequestRefused, reason="body_invalid", status=400)
+    @rule(adapter=st.sampled_from(given.ADAPTER_NAMES[:3]), seconds=st.sampled_from([0.0, 0.3]))
+    def burst(self, adapter, seconds):
+        """Several ask for one adapter; it is served, or not."""
+        for _ in range(3):
+            self.count += 1
+            request = Request(id=f"r{self.count}", model=adapter)
+            self.held[request.id] = float("inf")
+            self.do(events.RequestArrived, request=request)
+        self.pass_time(seconds)
 
     def some(self, data, among):
         return data.draw(st.sampled_from(sorted(among)))
@@ -201,14 +218,13 @@ class FleetMachine(RuleBasedStateMachine):
         self.held.pop(request_id, None)
         self.open.pop(request_id, None)
 
-    @rule(kind=st.sampled_from([events.RequestEnded, events.ResponseStarted, events.RequestDispatched]))
-    def stranger(self, kind):
-        fields = {
-            events.RequestEnded: {"outcome": Outcome.SERVED},
-            events.ResponseStarted: {"status": 200},
-            events.RequestDispatched: {"pod": given.POD_NAMES[0]},
-        }[kind]
-        self.do(kind, request_id="nobody", **fields)
+    @rule()
+    def stranger(self):
+        """Requests that nobody knows, and one that a transport refused."""
+        self.do(events.RequestDispatched, request_id="nobody", pod=given.POD_NAMES[0])
+        self.do(events.ResponseStarted, request_id="nobody", status=200)
+        self.do(events.RequestEnded, request_id="nobody", outcome=Outcome.SERVED)
+        self.do(events.RequestRefused, reason="body_invalid", status=400)
 
     # -- loads and intent
 
@@ -273,6 +289,27 @@ class FleetMachine(RuleBasedStateMachine):
         else:
             self.do(events.LoadAsked, adapter=adapter, pods=tuple(pods), lasts=lasts)
 
+    @rule(adapter=given.adapter_names, kind=st.integers(0, 3), problem=given.rarely(st.just("changed"), otherwise=None))
+    def hear(self, adapter, kind, problem):
+        """What happens outside: events, looks at files, what was asked for before."""
+        if kind < 2:
+            self.do(events.TriggerFired, name=("upload", "nobody-listens")[kind], attributes={"adapter": adapter})
+        elif kind == 2:
+            self.do(events.AdapterChecked, adapter=adapter, problem=problem, facts=AdapterFacts(rank=16))
+        else:
+            start = (WALL + self.book.now) // 300 * 300
+            bins = tuple(DemandBin(start=start - 300 * back, adapter=adapter, count=500) for back in (2, 1))
+            self.do(events.DemandRecalled, bins=bins)
+
+    @precondition(lambda self: self.problems)
+    @rule(data=st.data())
+    def solve(self, data):
+        """A solver answers, with anything."""
+        problem = self.problems.pop()
+        pods = st.lists(given.pod_names, max_size=2, unique=True).map(tuple)
+        plan = data.draw(st.dictionaries(given.adapter_names, pods, max_size=3))
+        self.do(events.PlacementComputed, plan=plan, version=problem.version)
+
     @precondition(lambda self: self.relieving())
     @rule(data=st.data(), use=st.booleans(), ease=st.booleans())
     def squeeze(self, data, use, ease):
@@ -316,15 +353,17 @@ class FleetMachine(RuleBasedStateMachine):
 
     # -- time
 
-    @rule(seconds=st.sampled_from([0.0, 0.05, 0.3, 1.0, 7.0]))
-    def pass_time(self, seconds):
-        """As a driver would: a Ticked whenever the core wants one."""
+    @rule(seconds=st.sampled_from([0.0, 0.05, 0.3, 1.0, 1.0, 7.0]), scrapes=st.booleans())
+    def pass_time(self, seconds, scrapes=False):
+        """As a driver would: a Ticked whenever the core wants one; and perhaps a scrape at the end."""
         end = self.book.now + seconds
         while (due := self.book.fleet.next_wakeup()) is not None and due <= end:
             self.book.now = max(self.book.now, due)
-            self.do(events.Ticked)
+            self.do(events.Ticked, wall=WALL + self.book.now)
         self.book.now = end
-        self.do(events.Ticked)
+        self.do(events.Ticked, wall=WALL + self.book.now)
+        if scrapes:
+            self.scrape()
 
     @rule(seconds=st.sampled_from([0.05, 0.3, 1.0, 7.0]))
     def oversleep(self, seconds):
@@ -358,7 +397,7 @@ class FleetMachine(RuleBasedStateMachine):
         """End everything: nothing is held, nothing is in flight, outcomes add up to arrivals."""
         if not hasattr(self, "book"):
             return
-        self.pass_time(1000.0)
+        self.pass_time(100.0)
         assert not self.held
         for request_id in sorted(self.open):
             self.do(events.RequestEnded, request_id=request_id, outcome=Outcome.SERVED)
@@ -366,7 +405,7 @@ class FleetMachine(RuleBasedStateMachine):
         assert not state.flights and not state.waiting and not len(state.turns)
         assert all(load.in_flight == 0 for load in state.loads.values())
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
-        self.pass_time(200.0)
+        self.pass_time(100.0)
         assert not self.alerts and not state.alerts.standing
 
 

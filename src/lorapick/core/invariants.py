@@ -4,6 +4,7 @@ In: the fleet's state. Out: nothing, or an AssertionError that says what differs
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from lorapick.core.columns import TIER_BITS, PodColumns
 from lorapick.core.residency.checks import check as check_residency
@@ -115,7 +116,7 @@ def turns_are_wanted(state: FleetState) -> None:
 def placement_is_of_pods(state: FleetState) -> None:
     """What placement remembers by pod is of pods that exist, and none is told two things at once."""
     placement = state.placement
-    tables = {
+    tables: dict[str, Iterable[int]] = {
         "keeps": placement.keeps,
         "wanted": placement.wanted,
         "warming": placement.warming,

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
-from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
+from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.model.pods import Engine, GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import (
@@ -18,6 +18,7 @@ from lorapick.model.settings import (
     BudgetSettings,
     Fairness,
     PickingSettings,
+    PlacementSettings,
     RetentionSettings,
     ScrapeSettings,
     Settings,
@@ -137,6 +138,7 @@ def pins() -> st.SearchStrategy[PinSpec]:
         replicas=st.none() | st.integers(1, 2),
         pods=st.lists(pod_names, max_size=2, unique=True).map(tuple),
         selector=labels(),
+        reserve=rarely(st.just(True), otherwise=False),
     )
 
 
@@ -149,7 +151,45 @@ def adapters() -> st.SearchStrategy[Adapter]:
         rank=st.sampled_from([None, 8, 16, 16, 128]),
         declared=st.just(True),
         pin=st.none() | pins(),
+        source=st.none() | st.just("/adapters/some"),
+        weekend=rarely(st.just("deprioritize"), otherwise=None),
     )
+
+
+def placements() -> st.SearchStrategy[PlacementSettings]:
+    """Placement in all its ways, with small budgets; rarely off."""
+    return st.builds(
+        PlacementSettings,
+        enabled=rarely(st.just(False), otherwise=True),
+        tick=st.sampled_from([1.0, 5.0]),
+        replicas=st.sampled_from(["off", "auto"]),
+        solve_every=st.sampled_from([2.0, 30.0]),
+        moves_per_minute=st.sampled_from([10.0, 1.0, 0.0]),
+        forecast=st.sampled_from(["off", "off", "last_hour", "seasonal", "blend"]),
+        learn_groups=st.booleans(),
+        warm_up=st.sampled_from([30.0, 2.0, 0.0]),
+        handover=st.sampled_from([30.0, 2.0, 0.0]),
+    )
+
+
+def groups() -> st.SearchStrategy[tuple[AffinityGroup, ...]]:
+    """At most one: the first adapter, and one or two that follow."""
+    then = st.lists(st.sampled_from(ADAPTER_NAMES[1:]), min_size=1, max_size=2, unique=True).map(tuple)
+    return st.just(()) | then.map(lambda names: (AffinityGroup(name="chain", first=ADAPTER_NAMES[0], then=names),))
+
+
+def schedules() -> st.SearchStrategy[tuple[Schedule, ...]]:
+    """At most one, every other minute for half a minute."""
+    every = st.builds(
+        Schedule,
+        adapters=adapter_names.map(lambda name: (name,)),
+        cron=st.just("*/2 * * * *"),
+        timezone=st.just("UTC"),
+        replicas=st.integers(1, 2),
+        lasts=st.just(30.0),
+        selector=labels(),
+    )
+    return st.just(()) | every.map(lambda schedule: (schedule,))
 
 
 def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Settings]:
@@ -185,7 +225,12 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
             BudgetSettings,
             pods_loading_share=st.sampled_from([0.25, 0.5, 1.0]),
             loads_at_once=st.sampled_from([1, 1, 2]),
+            loads_per_pod_per_minute=st.sampled_from([30.0, 2.0]),
         ),
         retention=st.builds(RetentionSettings, policy=st.sampled_from(["window", "cost", "lru", "lfu"])),
         scrape=st.builds(ScrapeSettings, stale_after=st.sampled_from([5.0, 50.0, 0.5])),
+        placement=placements(),
+        groups=groups(),
+        schedules=schedules(),
+        triggers=st.just((Trigger(event="upload", preload="{adapter}", lasts=20.0),)),
     )
