@@ -64,6 +64,7 @@ def problem(state: FleetState, *, now: Seconds, afresh: bool = False) -> Placeme
     With `afresh` nothing is remembered and nothing of what was decided before counts: for who only wants to see it.
     That works while nobody is placed by load, too; demand is then that of the last half minute.
     """
+    state.placement.leaders = state.placement.groups.leaders()
     pods = {row: _room(state, row) for row in state.loads if not _away(state, row)}
     replicas = Replicas() if afresh else state.placement.replicas
     adapters = [
