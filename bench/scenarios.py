@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lorapick.cli import simulation_details as details
 from lorapick.cli.capacity_table import WORDS, percent
 from lorapick.cli.simulation_table import (
     BOUNDS,
@@ -163,7 +164,8 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
     yield f"    lorapick simulate {scenario.name} --grid" + (f" --seeds {runs}" if runs > 1 else "")
     yield ""
     rows, places, said = [], [], []
-    in_periods, by_period = IN_PERIODS.get(scenario.name, ()), list[list[str]]()
+    in_periods, by_period = IN_PERIODS.get(scenario.name, scenario.in_periods), list[list[str]]()
+    by_part, told = list[list[str]](), list[str]()
     seeds = range(1, 1 + runs)
     for point in points(scenario.grid):
         try:
@@ -178,6 +180,8 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
             [*point.values(), period.name, *(cell(compared, policy, name, period=period.name) for name in in_periods)]
             for period in (there.periods if in_periods else ())
         ]
+        by_part += [[*point.values(), *row] for row in details.part_rows(reports, policy)]
+        told += [line for report in reports for line in commands(report, [*point.values()])]
         cells = [cell(compared, policy, name) for name in FAMILY]
         rows.append([*point.values(), *cells, bound(reports, policy, name="service_order")])
         places.append([*point.values()])
@@ -185,6 +189,9 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
     yield from table([*scenario.grid, *(METRICS[name].label for name in FAMILY), NARROW_BOUNDS[0]], rows)
     if in_periods:
         yield from table([*scenario.grid, "period", *(METRICS[name].label for name in in_periods)], by_period)
+    if by_part:
+        yield from table([*scenario.grid, *details.part_heads()], by_part)
+    yield from (*told, "") if told else ()
     for line in said_of_all(said):
         yield f"Beside the article: {line}."
         yield ""
@@ -194,6 +201,15 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
     if not any(said):
         yield f"{NO_FIGURE.capitalize()}."
         yield ""
+
+
+def commands(report: RunReport, place: Sequence[str]) -> Iterator[str]:
+    """What pods were told to load, as an item of a list."""
+    of = f"{', '.join(place)}, seed {report.seed}"
+    if report.whole.commanded:
+        yield f"- loads commanded, {of}: {', '.join(f'{why} {count}' for why, count in report.whole.commanded.items())}"
+    if report.pins_missing is not None:
+        yield f"- pins missing, {of}: for {report.pins_missing:,.1f} s at most"
 
 
 def write(sections: dict[str, str]) -> None:
