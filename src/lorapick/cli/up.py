@@ -22,6 +22,7 @@ from lorapick.live.addresses import in_use
 from lorapick.live.processes import ChildExit
 from lorapick.live.run_lock import RunDirectoryError, RunLock
 from lorapick.live.stack import Stack, StackError
+from lorapick.live.stack_options import StackOptions
 from lorapick.live.traffic import sample_traffic
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
@@ -177,12 +178,25 @@ def _ready(stack: Stack) -> dict[str, Any]:
         "page": stack.admin,
         "metrics": stack.metrics,
         "model": names[0] if names else stack.pods[0].base_model,
+        **_sample(stack.options),
         "pods": {pod.name: pod.address for pod in stack.pods},
         "pids": {
             "envoy": stack.envoy_pid,
             "pickers": stack.picker_pids,
             "pods": stack.pod_pids,
         },
+    }
+
+
+def _sample(options: StackOptions) -> dict[str, Any]:
+    """What the emulated fleet's configuration pins, and which event loads what; nothing of an operator's own."""
+    if options.external or not options.configuration:
+        return {}
+    pinned = options.configuration["adapters"]["list"][-1]
+    trigger = options.configuration["triggers"][0]
+    return {
+        "pinned": {"adapter": pinned["name"], "pods": pinned["pin"]["replicas"]},
+        "trigger": {"event": trigger["event"], "adapter": trigger["preload"]},
     }
 
 
@@ -217,6 +231,7 @@ def _ready_text(facts: dict[str, Any]) -> str:
             f"  endpoint  {facts['endpoint']}",
             f"  page      {facts['page']}",
             f"  metrics   {facts['metrics']}",
+            *_sample_text(facts),
             "",
             "Try it:",
             "",
@@ -225,6 +240,17 @@ def _ready_text(facts: dict[str, Any]) -> str:
             "Ctrl-C ends all of it.",
         )
     )
+
+
+def _sample_text(facts: dict[str, Any]) -> list[str]:
+    pinned, trigger = facts.get("pinned"), facts.get("trigger")
+    if pinned is None or trigger is None:
+        return []
+    pods = f"{pinned['pods']} pod{'' if pinned['pods'] == 1 else 's'}"
+    return [
+        f"  pinned    {pinned['adapter']} on {pods}",
+        f"  event     lorapick events fire {trigger['event']}  (loads {trigger['adapter']})",
+    ]
 
 
 def _died_text(facts: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from lorapick.wire.config import one_per_key, verbatim
 from lorapick.wire.podsfile import parse_pods
 
 _EVERYWHERE = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared with, not listened on
+SAMPLE_EVENT = "document.uploaded"
 _RATES = (0.001, 10_000.0)
 """Requests per second of the sample traffic."""
 
@@ -131,10 +132,24 @@ def _emulated(flags: Mapping[str, Any]) -> UpPlan:
         speed=flags["speed"],
         seed=flags["seed"],
     )
+    options = msgspec.structs.replace(options, configuration=sample_placement(options))
     ports = range(options.pod_port, options.pod_port + options.pods) if options.pod_port else ()
     listens = _listens(options) + tuple((f"127.0.0.1:{port}", "choose another --pod-port") for port in ports)
     rate = flags["rate"] if flags["traffic"] and options.adapter_names else None
     return UpPlan(options=options, listens=listens, rate=rate, traffic_adapters=options.adapter_names)
+
+
+def sample_placement(options: StackOptions) -> dict[str, Any]:
+    """Configuration with one pin and one trigger, of the two adapters that the sample of traffic asks for least."""
+    names = options.adapter_names
+    if len(names) < 3:
+        return {}
+    pinned, loaded = names[-1], names[-2]
+    pin = {"name": pinned, "pin": {"replicas": min(2, options.pods)}}
+    return {
+        "adapters": {"list": [*({"name": name} for name in names[:-1]), pin]},
+        "triggers": [{"event": SAMPLE_EVENT, "preload": loaded, "for": "10m"}],
+    }
 
 
 def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
@@ -170,14 +185,38 @@ def _overlay(content: bytes, flags: Mapping[str, Any], *, beside: Path) -> dict[
     discovery = document.pop("discovery", {})
     if "file" in discovery:
         document["discovery"] = {"file": str(beside / discovery["file"])}
-    adapters = document.get("adapters") or {}
+    adapters = dict(document.get("adapters") or {})
     if "catalogue" in adapters:
-        document["adapters"] = {**adapters, "catalogue": str(beside / adapters["catalogue"])}
+        adapters["catalogue"] = str(beside / adapters["catalogue"])
+    if "list" in adapters:
+        adapters["list"] = [_whole_source(each, beside=beside) for each in adapters["list"] or ()]
+    if adapters:
+        document["adapters"] = adapters
+    placement = dict(document.get("placement") or {})
+    placement.update({key: str(beside / placement[key]) for key in ("history", "store") if placement.get(key)})
+    if placement.get("sources"):
+        placement["sources"] = [_whole(each, beside=beside) for each in placement["sources"]]
+    if placement:
+        document["placement"] = placement
     if flags["policy"] is not None:
         document["picking"] = {**document.get("picking", {}), "policy": flags["policy"]}
     if flags["body"] is not None:
         document["server"] = {**document.get("server", {}), "body": flags["body"]}
     return document
+
+
+def _whole_source(adapter: Any, *, beside: Path) -> Any:
+    source = adapter.get("source") if isinstance(adapter, Mapping) else None
+    return adapter if source is None else {**adapter, "source": _whole(source, beside=beside, parent=True)}
+
+
+def _whole(place: str, *, beside: Path, parent: bool = False) -> str:
+    """A place beside the configuration as a whole path: one that is there, or (`parent`) whose folder is.
+
+    Anything else is a URL, a repository, or a path of the pods alone, and means the same from everywhere.
+    """
+    path = beside / place
+    return str(path) if ":" not in place and (path.parent if parent else path).is_dir() else place
 
 
 def read_pods(path: Path, settings: Settings) -> tuple[Pod, ...]:

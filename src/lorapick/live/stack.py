@@ -203,6 +203,7 @@ class Stack:
                     admin=free[2],
                     configuration=directory / f"lorapick-{number}.yaml",
                     envoy_admin=_envoy_admin(directory),
+                    number=number,
                 )
             )
         return tuple(places)

@@ -90,6 +90,7 @@ class PickerPlace(msgspec.Struct, frozen=True, kw_only=True):
     configuration: Path
     envoy_admin: str | None = None
     """Envoy's admin API, which the picker reads; None: it does not."""
+    number: int = 0
 
     @property
     def event_log(self) -> Path:
@@ -141,6 +142,10 @@ def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path)
     }
     if place.envoy_admin is not None:
         places["server"]["envoy_admin"] = place.envoy_admin
+    history = options.configuration.get("placement", {}).get("history")
+    if history is not None and place.number:
+        # A file has one picker: two would write over each other's counts.
+        places["placement"] = {"history": f"{history}.{place.number}"}
     return _laid_over(_laid_over(generated, options.configuration), places)
 
 

@@ -138,6 +138,51 @@ def test_relative_paths_start_at_the_configuration(tmp_path, monkeypatch):
     assert made.options.configuration["adapters"] == {"catalogue": str(tmp_path / "fleet/peft")}
 
 
+def test_weights_and_history_stay_where_the_configuration_has_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("fleet/adapters").mkdir(parents=True)
+    Path("fleet/pods.yaml").write_text('[{name: a, address: "127.0.0.1:8001"}]')
+    Path("fleet/lorapick.yaml").write_text(
+        """
+discovery: {file: pods.yaml}
+adapters:
+  list:
+    - {name: beside, source: adapters/beside}
+    - {name: on-pods, source: /mnt/on-pods}
+    - {name: hub, source: org/hub}
+    - {name: cached, source: "hf-cache:org/cached"}
+    - {name: nowhere}
+placement:
+  history: state/demand.sqlite
+  store: store
+  sources: [adapters, /mnt, org, "hf-cache:org"]
+  tick: 2s
+"""
+    )
+    made = plan(config=Path("fleet/lorapick.yaml")).options.configuration
+    here = tmp_path / "fleet"
+    assert [each.get("source") for each in made["adapters"]["list"]] == [
+        f"{here}/adapters/beside",
+        "/mnt/on-pods",
+        "org/hub",
+        "hf-cache:org/cached",
+        None,
+    ]
+    assert (made["placement"]["history"], made["placement"]["store"]) == (
+        f"{here}/state/demand.sqlite",
+        f"{here}/store",
+    )
+    assert made["placement"]["sources"] == [f"{here}/adapters", "/mnt", "org", "hf-cache:org"]
+
+
+def test_the_emulated_fleet_has_a_pin_and_a_trigger_to_see():
+    options = plan(adapters=5, pods=1).options
+    assert options.configuration["adapters"]["list"][-1] == {"name": "adapter-004", "pin": {"replicas": 1}}
+    assert [each["name"] for each in options.configuration["adapters"]["list"]] == [*options.adapter_names]
+    assert options.configuration["triggers"] == [{"event": "document.uploaded", "preload": "adapter-003", "for": "10m"}]
+    assert plan(adapters=2).options.configuration == {}
+
+
 def test_a_wrong_file_is_told_by_place(tmp_path):
     path = tmp_path / "lorapick.yaml"
     path.write_text("picking: {policy: best}\n")

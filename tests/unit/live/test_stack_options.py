@@ -107,3 +107,14 @@ def test_commands():
 def test_counts_that_cannot_be(change):
     with pytest.raises(ValueError, match="must be 1 or more"):
         StackOptions(**change)
+
+
+def test_each_picker_has_a_history_of_its_own():
+    options = StackOptions(pickers=2, configuration={"placement": {"history": "/state/demand.sqlite"}})
+    names = [
+        configuration(options, msgspec.structs.replace(PLACE, number=number), pods_file=Path("/run/pods.yaml"))[
+            "placement"
+        ]["history"]
+        for number in (0, 1)
+    ]
+    assert names == ["/state/demand.sqlite", "/state/demand.sqlite.1"]
