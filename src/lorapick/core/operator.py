@@ -148,7 +148,7 @@ def on_registered(state: FleetState, event: Registered, *, now: Seconds) -> list
         return release(state, row, now=now, cause=event.id)
     if event.known_before:
         if command is not None:
-            giving.undo(state, row, command, now=now)
+            giving.undo(state, row, command=command, now=now)
         state.residency.registered(row, event.adapter)
         return release(state, row, now=now, cause=event.id)
     load = state.residency.arrived(row, event.adapter, now=now, seconds=None)
@@ -167,7 +167,7 @@ def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds
     command = giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
     if command is None:
         return [note]
-    giving.undo(state, row, command, now=now)
+    giving.undo(state, row, command=command, now=now)
     return [note, *release(state, row, now=now, cause=event.id)]
 
 
@@ -194,7 +194,7 @@ def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> l
     command = giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=Failed.THIS_TIME)
     if command is None:
         return [note]
-    giving.undo(state, row, command, now=now)
+    giving.undo(state, row, command=command, now=now)
     return [note, *release(state, row, now=now, cause=event.id)]
 
 

@@ -108,7 +108,7 @@ def give_up(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     effects: list[Effect] = []
     for row, command in state.placement.commands.overdue(now):
         state.placement.commands.end(row, command.adapter, kind=command.kind, now=now, failed=Failed.THIS_TIME)
-        undo(state, row, command, now=now)
+        undo(state, row, command=command, now=now)
         facts: dict[str, str | float] = {
             "pod": state.columns.targets[row].pod,
             "adapter": command.adapter,
@@ -118,7 +118,7 @@ def give_up(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     return effects
 
 
-def undo(state: FleetState, row: int, command: Command, *, now: Seconds) -> None:
+def undo(state: FleetState, row: int, *, command: Command, now: Seconds) -> None:
     """A command that brought an adapter into a slot has failed, or nobody knows: it is where it was before.
 
     That it should have been there by now is no evidence; a request that runs, or a word of the pod since, is.
