@@ -159,7 +159,7 @@ def routes() -> set[tuple[str, str]]:
 
 
 class TestDocument:
-    def test_it_has_every_route_and_no_other(self):
+    async def test_it_has_every_route_and_no_other(self):
         described = {(method, path) for path, verbs in document()["paths"].items() for method in verbs}
         assert described == routes()
 
