@@ -3,6 +3,8 @@
 In: the fleet's state. Out: targets, most insistent first; none twice. Not here: whether they are pursued.
 """
 
+from heapq import nsmallest
+
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.placement import ahead, by_load, opening, pinning
 from lorapick.core.placement.assigning import rows_for
@@ -163,19 +165,25 @@ def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
 
 
 def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
-    """What a pod should have before it takes traffic: what nobody has, then what is asked for most."""
+    """What a pod should have before it takes traffic: what nobody has, then what is asked for most.
+
+    Each copy takes its part of the requests, so pods that come one after another do not all get the same.
+    """
     state = found.state
-    room = state.residency.home(row).shadow.gpu_slots - len(found.wanted.get(row, {}))
-    keeps = state.placement.keeps.get(row)
+    home, keeps = state.residency.home(row), state.placement.keeps.get(row)
+    there, wanted = home.shadow.gpu, found.wanted.get(row, {})
+    room = home.shadow.gpu_slots - len({**dict.fromkeys(there), **wanted})
     if room <= 0 or (keeps is not None and keeps.reserved):
         return
-    asked = [(name, rate) for name, rate in state.prices.demand.rates(now=now) if rate * 60.0 >= WARM_PER_MINUTE]
-    asked = [each for each in asked if not state.placement.is_deprioritised(each[0])]
-    asked.sort(key=lambda each: (_copies(state, each[0]) > 0, -each[1], each[0]))
-    for name, _ in asked[:room]:
+    worth: dict[AdapterName, tuple[bool, float, AdapterName]] = {}
+    for name, rate in state.prices.demand.rates(now=now):
+        if rate * 60.0 >= WARM_PER_MINUTE and name not in there and not state.placement.is_deprioritised(name):
+            copies = _copies(state, name, besides=row)
+            worth[name] = copies > 0, -rate / (1 + copies), name
+    for name in nsmallest(room, worth, key=worth.__getitem__):
         found.add(Target(row, name, Why.WARM_UP))
 
 
-def _copies(state: FleetState, name: AdapterName) -> int:
+def _copies(state: FleetState, name: AdapterName, *, besides: int) -> int:
     codes = state.columns.adapter_row(name)
-    return sum(codes[row] & TIER_BITS >= Tier.LOADING for row, _ in state.columns.live())
+    return sum(codes[row] & TIER_BITS >= Tier.LOADING for row, _ in state.columns.live() if row != besides)
