@@ -16,7 +16,7 @@ from lorapick.live.changes.submitting import Submitting
 from lorapick.live.changes.wishes import Wishes
 from lorapick.live.driver import Driver
 from lorapick.live.operations import OperationError
-from lorapick.live.placement_views import PlacementViews, Scores
+from lorapick.live.placement_views import PlacementViews
 from lorapick.live.solver import SolverProcess
 from lorapick.model.adapters import Adapter, Alias, PinSpec
 from lorapick.model.placement import PlacementProblem
@@ -29,14 +29,14 @@ from lorapick.wire.api import ApiReason
 class DriverOperations:
     """Implements `live.operations.Operations`; used on the driver's event loop."""
 
-    def __init__(self, driver: Driver, *, scores: Scores | None = None) -> None:
-        """Change and show what `driver` drives; `scores` tells how forecasts did."""
+    def __init__(self, driver: Driver) -> None:
+        """Change and show what `driver` drives."""
         door = Submitting(driver)
         self._driver = driver
         self._loads = Loads(door)
         self._wishes = Wishes(door)
         self._naming = Naming(door)
-        self._views = PlacementViews(driver, scores=scores)
+        self._views = PlacementViews(driver)
         self._planning = False
 
     # -- views

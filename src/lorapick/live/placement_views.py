@@ -4,9 +4,8 @@ In: the driver. Out: the values of `wire.admin_answers`. Not here: HTTP (see `li
 `live.changes`), or decisions (see `core.placement`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from lorapick.core.forecast.scoring import Report
 from lorapick.core.placement.groups import Follower
 from lorapick.core.placement.guard import rows_loading
 from lorapick.core.placement.state import Order
@@ -33,17 +32,14 @@ from lorapick.wire.admin_answers import (
 )
 
 MOST_WANTS = 10_000
-Scores = Callable[[], Report]
-"""How forecasts did; the scorer's `report`."""
 
 
 class PlacementViews:
     """Reads a driver's placement; gives values that do not change."""
 
-    def __init__(self, driver: Driver, *, scores: Scores | None = None) -> None:
-        """Show `driver`, and `scores` beside it."""
+    def __init__(self, driver: Driver) -> None:
+        """Show `driver`."""
         self._driver = driver
-        self._scores = scores
 
     @property
     def _state(self) -> FleetState:
@@ -181,7 +177,8 @@ class PlacementViews:
         )
 
     def _forecast(self) -> ForecastState:
-        days = self._scores().days if self._scores is not None else ()
+        scorer = self._state.placement.scorer
+        days = scorer.report().days if scorer is not None else ()
         scores = [
             ForecastScore(
                 day=each.day,

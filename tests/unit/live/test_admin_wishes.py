@@ -5,8 +5,6 @@ import json
 import pytest
 from admin_kit import Site, done, refused
 
-from lorapick.core.forecast.scoring import DayScore, Report
-from lorapick.live.driver_operations import DriverOperations
 from lorapick.model import events
 from lorapick.model.adapters import AffinityGroup, Alias, AliasTarget, Trigger
 from lorapick.model.placement import AdapterFacts
@@ -222,14 +220,23 @@ class TestViews:
     async def test_budgets_plan_and_scores(self):
         site = Site(settings=Settings(adapters=ADAPTERS, placement=PlacementSettings(forecast="blend")))
         done(await site.post("legal", "load", pods=["a"]))
-        score = DayScore(day=0.0, model="blend", bins=1, requests=9, error=0.1, held=0.5, cold_per_1000=2.0, regret=0.0)
-        shown = DriverOperations(site.driver, scores=lambda: Report(days=(score,))).placement()
+        shown = await site.placement()
         assert (shown.budgets.pods_loading, shown.budgets.loads_last_minute) == (1, {"a": 1})
         assert [(row.pod, row.kind, row.adapter, row.why) for row in shown.commands] == [
             ("a", "load", "legal", "operator")
         ]
-        assert (shown.forecast.uses, shown.forecast.scores[0].cold_per_1000) == ("blend", 2.0)
+        assert shown.forecast.uses == "blend"
         assert (shown.plan.on, shown.plan.version) == (False, 0)
+
+    async def test_forecasts_are_scored_on_what_happened(self):
+        site = Site(settings=Settings(adapters=ADAPTERS, placement=PlacementSettings(forecast="last_hour")))
+        for number in range(4):
+            site.say(events.RequestArrived, request=Request(id=f"r{number}", model="legal"))
+            site.driver.ended(f"r{number}", Outcome.SERVED, 200, None)
+            site.work(300.0)
+        scores = (await site.placement()).forecast.scores
+        assert {score.model for score in scores} == {"last_hour", "seasonal", "blend"}
+        assert all(score.requests > 0 and score.regret is not None for score in scores)
 
     async def test_looking_changes_nothing(self):
         site = Site()
