@@ -106,7 +106,8 @@ class Commands:
         pair = (row, command.adapter)
         if brings is not Brings.NOTHING:
             _remember(self._settled, pair, command.asked)
-            if not insisted and not self.halfway(*pair):
+            second = brings is Brings.IN and self.halfway(*pair)
+            if not insisted and not second:
                 self._moves.append(command.asked)
         if brings is Brings.HALFWAY:
             _remember(self._halfway, pair, None)

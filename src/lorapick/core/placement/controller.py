@@ -147,7 +147,8 @@ def _endangered(state: FleetState, row: int) -> Target | None:
     if victim is None or not _stays(state, row, victim):
         return None
     others = [name for name in home.shadow.gpu if not home.busy(name) and not _stays(state, row, name)]
-    return Target(row, victim, placement.wanted[row][victim]) if others else None
+    why = placement.wanted.get(row, {}).get(victim, Why.PIN)
+    return Target(row, victim, why) if others else None
 
 
 def _stays(state: FleetState, row: int, name: AdapterName) -> bool:

@@ -103,12 +103,18 @@ def _too_many(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     budgets = state.settings.budgets
     if placement.commands.loads_in_last_minute(row, now=now) >= budgets.loads_per_pod_per_minute:
         return "pod_budget"
-    if target.why in INSISTED or placement.commands.halfway(row, target.adapter):
+    if target.why in INSISTED or _second_step(state, target):
         return None
     if placement.commands.moves_in_last_minute(now) >= state.settings.placement.moves_per_minute:
         return "churn_budget"
     brought = placement.commands.brought(row, target.adapter)
     return "flapping" if brought is not None and now - brought < SETTLING else None
+
+
+def _second_step(state: FleetState, target: Target) -> bool:
+    """Whether a command has brought it into host memory, so that only the slot is missing."""
+    there = state.residency.home(target.row).cell(target.adapter).tier is Tier.CPU
+    return there and state.placement.commands.halfway(target.row, target.adapter)
 
 
 def holds(state: FleetState, row: int, name: AdapterName) -> bool:
