@@ -252,7 +252,10 @@ def on_kv_stored(state: FleetState, event: KvStored, *, now: Seconds) -> list[Ef
     if event.adapter is None:
         return []
     load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.KV_EVENT)
-    return load_over(state, load, now=now, cause=event.id) if load is not None else []
+    if load is not None:
+        return load_over(state, load, now=now, cause=event.id)
+    state.refresh(row)
+    return []
 
 
 def on_kv_removed(state: FleetState, event: KvRemoved, *, now: Seconds) -> list[Effect]:

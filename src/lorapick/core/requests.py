@@ -111,7 +111,11 @@ def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list
     if name is not None:
         state.quarantine.worked(flight.row, name)
     load = state.residency.ran(flight.row, name, now=now) if name is not None else None
-    return load_over(state, load, now=now, cause=cause) if load is not None else []
+    if load is not None:
+        return load_over(state, load, now=now, cause=cause)
+    if flight.row in state.placement.keeps:
+        state.refresh(flight.row)  # another one may be the next to go
+    return []
 
 
 def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Effect]:
