@@ -378,6 +378,8 @@ class World:
         self._hear(said.PodReported(t=now, id=self._number(), pod=sim.pod.name, report=report))
 
     def _tick(self, _: None) -> None:
+        if self._tick_at != self.kernel.now:
+            return  # a sooner tick has overtaken this one, and set what comes next
         self._tick_at = None
         wall = self.setup.midnight
         self.apply(said.Ticked, wall=None if wall is None else wall + self.kernel.now)
