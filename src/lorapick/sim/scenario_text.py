@@ -174,16 +174,8 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
     picker = values.get("settings", Settings())
     intervals = _usual_intervals(root) | values.get("scrape_intervals", {})
     _check_intervals(root, intervals, stale_after=picker.scrape.stale_after)
-    policy = values.get("policy", picker.picking.policy)
-    settings = msgspec.structs.replace(
-        picker,
-        adapters=_declared(root, adapters, workload=workload, values=values),
-        groups=values.get("groups", ()),
-        schedules=values.get("schedules", ()),
-        triggers=values.get("triggers", ()),
-        defaults=fleet.limits,
-        picking=msgspec.structs.replace(picker.picking, policy=policy),
-    )
+    policy: str = values.get("policy", picker.picking.policy)
+    settings = _settings(root, values, policy=policy, workload=workload)
     check_day(root, settings)
     expect: tuple[Expected, ...]
     capacities: tuple[ExpectedCapacity, ...]
@@ -214,6 +206,20 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
         latency_limit=values.get("latency_limit"),
         grid=values.get("grid", {}),
         suites=values.get("suites", {}),
+    )
+
+
+def _settings(root: At, values: Mapping[str, Any], *, policy: str, workload: Workload) -> Settings:
+    """The picker's configuration."""
+    picker = values.get("settings", Settings())
+    return msgspec.structs.replace(
+        picker,
+        adapters=_declared(root, values["adapters"], workload=workload, values=values),
+        groups=values.get("groups", ()),
+        schedules=values.get("schedules", ()),
+        triggers=values.get("triggers", ()),
+        defaults=values["fleet"].limits,
+        picking=msgspec.structs.replace(picker.picking, policy=policy),
     )
 
 
