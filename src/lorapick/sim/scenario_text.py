@@ -211,7 +211,7 @@ def _put_together(root: At, values: dict[str, Any], *, run: RunPlan, policies: C
 
 def _settings(root: At, values: Mapping[str, Any], *, policy: str, workload: Workload) -> Settings:
     """The picker's configuration."""
-    picker = values.get("settings", Settings())
+    picker: Settings = values.get("settings", Settings())
     return msgspec.structs.replace(
         picker,
         adapters=_declared(root, values["adapters"], workload=workload, values=values),
