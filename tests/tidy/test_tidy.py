@@ -144,7 +144,6 @@ COMMANDS = {path for path in MODULES if short(path).startswith("cli/")}
 """A command's parameters are its flags: typer calls it, by name."""
 POSITIONAL_DEBT = {
     "live/driver.py": 1,
-    "live/families.py": 2,
     "live/openapi.py": 2,
     "live/podserver/answers.py": 1,
     "live/podserver/app.py": 1,

@@ -86,7 +86,7 @@ def _leave_out(state: FleetState, query: Query, *, name: AdapterName) -> None:
 def _spare_leaving(state: FleetState, query: Query) -> None:
     """Pods that leave serve only what no other pod has."""
     for row in state.placement.leaving:
-        if query.adapter is None or not has_alone(state.columns, row, query.adapter):
+        if query.adapter is None or not has_alone(state.columns, row, name=query.adapter):
             if query.mask is None:
                 query.mask = bytearray(state.columns.rows)
             query.mask[row] = query.mask[row] or CODE[Reason.DRAINING]
@@ -100,7 +100,7 @@ def _leave_to_unload(state: FleetState, query: Query) -> None:
         query.mask[row] = query.mask[row] or CODE[Reason.ADAPTER_UNREGISTERED]
 
 
-def has_alone(columns: PodColumns, row: int, name: AdapterName) -> bool:
+def has_alone(columns: PodColumns, row: int, *, name: AdapterName) -> bool:
     """Whether a pod has an adapter in a slot or loads it, and no other pod that takes requests has it in a slot."""
     codes = columns.adapter_row(name)
     return codes[row] & TIER_BITS >= Tier.LOADING and not any(

@@ -47,7 +47,7 @@ TRIGGER_REFUSED = "trigger_refused"
 
 def on_pin_set(state: FleetState, event: PinSet, *, now: Seconds) -> list[Effect]:
     """The operator wants an adapter resident; refused, with the arithmetic, when it does not fit."""
-    problem = pinning.why_not(state, event.adapter, event.pin)
+    problem = pinning.why_not(state, event.adapter, pin=event.pin)
     if problem is not None:
         facts: dict[str, str | float] = {"adapter": event.adapter, "why": problem}
         return [Note(cause=event.id, kind=PIN_REFUSED, facts=facts)]
@@ -136,14 +136,14 @@ def on_adapter_checked(state: FleetState, event: AdapterChecked, *, now: Seconds
     placement.facts[name] = event.facts
     wake(state, now=now)
     if event.problem is None:
-        return _learn(state, name, event)
+        return _learn(state, name, event=event)
     placement.problems[name] = event.problem
     if before == event.problem:
         return []
     return [Note(cause=event.id, kind="adapter_refused", facts={"adapter": name, "why": event.problem})]
 
 
-def _learn(state: FleetState, name: AdapterName, event: AdapterChecked) -> list[Effect]:
+def _learn(state: FleetState, name: AdapterName, *, event: AdapterChecked) -> list[Effect]:
     """Take over what the operator did not say."""
     adapter, facts = state.adapters.get(name), event.facts
     if adapter is not None:

@@ -61,7 +61,7 @@ def on_load_succeeded(state: FleetState, event: LoadSucceeded, *, now: Seconds) 
         return []
     state.unloads.given(row, event.adapter, now=now)
     if event.by is By.CONTROLLER:
-        giving.ended(state, row, event.adapter, kind=Kind.LOAD, now=now)
+        giving.ended(state, row, adapter=event.adapter, kind=Kind.LOAD, now=now)
     if event.by is By.CONTROLLER and state.residency.home(row).caches.loads_to_host:
         _in_memory(state, row, name=event.adapter, now=now)
         return release(state, row, now=now, cause=event.id)
@@ -87,7 +87,7 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
     if row is not None and state.unloads.given(row, event.adapter, now=now, failed=True):
         return [note]  # nobody was sent there for it, and none is
     if row is not None:
-        command = giving.ended(state, row, event.adapter, kind=Kind.LOAD, now=now, failed=_how(event.lasting))
+        command = giving.ended(state, row, adapter=event.adapter, kind=Kind.LOAD, now=now, failed=_how(event.lasting))
         if command is None:
             state.fail(row, event.adapter, now=now)
     return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
@@ -116,7 +116,7 @@ def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Eff
     row = state.columns.row_of.get(event.pod)
     if row is not None:
         state.unloads.ended(row, event.adapter, now=now)
-        giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now)
+        giving.ended(state, row, adapter=event.adapter, kind=Kind.UNLOAD, now=now)
         state.residency.unregistered(row, event.adapter, now=now)
         state.refresh(row)
     return []
@@ -128,7 +128,7 @@ def on_unload_failed(state: FleetState, event: UnloadFailed, *, now: Seconds) ->
     note = Note(cause=event.id, kind="unload_failed", facts=facts)
     row = state.columns.row_of.get(event.pod)
     if row is not None:
-        command = giving.ended(state, row, event.adapter, kind=Kind.UNLOAD, now=now, failed=Failed.THIS_TIME)
+        command = giving.ended(state, row, adapter=event.adapter, kind=Kind.UNLOAD, now=now, failed=Failed.THIS_TIME)
         if command is not None:
             return [note, *admit(state, now=now, cause=event.id)]
     if row is None or not state.unloads.ended(row, event.adapter, now=now, failed=True):
@@ -142,7 +142,7 @@ def on_registered(state: FleetState, event: Registered, *, now: Seconds) -> list
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
-    command = giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now)
+    command = giving.ended(state, row, adapter=event.adapter, kind=Kind.REGISTER, now=now)
     if state.residency.home(row).caches.loads_to_host:
         _in_memory(state, row, name=event.adapter, now=now)
         return release(state, row, now=now, cause=event.id)
@@ -164,7 +164,7 @@ def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds
     note = Note(cause=event.id, kind="register_failed", facts=facts)
     if row is None:
         return [note]
-    command = giving.ended(state, row, event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
+    command = giving.ended(state, row, adapter=event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
     if command is None:
         return [note]
     giving.undo(state, row, command=command, now=now)
@@ -176,7 +176,7 @@ def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effec
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
-    giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now)
+    giving.ended(state, row, adapter=event.adapter, kind=Kind.TOUCH, now=now)
     load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.COMMAND)
     state.refresh(row)
     if load is not None:
@@ -191,7 +191,7 @@ def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> l
     note = Note(cause=event.id, kind="touch_failed", facts=facts)
     if row is None:
         return [note]
-    command = giving.ended(state, row, event.adapter, kind=Kind.TOUCH, now=now, failed=Failed.THIS_TIME)
+    command = giving.ended(state, row, adapter=event.adapter, kind=Kind.TOUCH, now=now, failed=Failed.THIS_TIME)
     if command is None:
         return [note]
     giving.undo(state, row, command=command, now=now)

@@ -71,7 +71,11 @@ def test_without_terms_or_weights_there_are_no_contributions() -> None:
 
 
 def test_one_word_means_one_thing_in_both_vocabularies() -> None:
-    assert {reason.value for reason in ApiReason} & {reason.value for reason in Reason} == {"adapter_unknown", "body_invalid", "body_too_large"}
+    assert {reason.value for reason in ApiReason} & {reason.value for reason in Reason} == {
+        "adapter_unknown",
+        "body_invalid",
+        "body_too_large",
+    }
 
 
 def test_problem_leaves_out_what_it_does_not_have() -> None:

@@ -25,9 +25,9 @@ Wanted = Mapping[int, Mapping[AdapterName, Why]]
 def rows_for(state: FleetState, want: Want, *, wanted: Wanted, before: tuple[int, ...] = ()) -> tuple[int, ...]:
     """Rows for one want; fewer than it asks for when no more pods fit or have a slot."""
     name = want.adapter
-    rows = [row for row in _candidates(state, want) if _has_slot(state, row, name, wanted=wanted)]
+    rows = [row for row in _candidates(state, want) if _has_slot(state, row, name=name, wanted=wanted)]
     count = len(want.pods) if want.pods else want.replicas
-    return tuple(sorted(rows, key=lambda row: _rank(state, row, name, wanted=wanted, before=before))[:count])
+    return tuple(sorted(rows, key=lambda row: _rank(state, row, name=name, wanted=wanted, before=before))[:count])
 
 
 def _candidates(state: FleetState, want: Want) -> list[int]:
@@ -37,18 +37,18 @@ def _candidates(state: FleetState, want: Want) -> list[int]:
         keeps = state.placement.keeps.get(row)
         reserved = keeps is not None and keeps.reserved and want.adapter not in keeps.pinned
         away = state.loads[row].draining or state.columns.prefill_only[row]
-        if meant and not reserved and not away and cannot_serve(state, row, want.adapter) is None:
+        if meant and not reserved and not away and cannot_serve(state, row, name=want.adapter) is None:
             found.append(row)
     return found
 
 
-def _has_slot(state: FleetState, row: int, name: AdapterName, *, wanted: Wanted) -> bool:
+def _has_slot(state: FleetState, row: int, *, name: AdapterName, wanted: Wanted) -> bool:
     there = wanted.get(row, {})
     return name in there or len(there) < state.residency.home(row).shadow.gpu_slots
 
 
 def _rank(
-    state: FleetState, row: int, name: AdapterName, *, wanted: Wanted, before: tuple[int, ...]
+    state: FleetState, row: int, *, name: AdapterName, wanted: Wanted, before: tuple[int, ...]
 ) -> tuple[bool, bool, int, int, float, int]:
     home = state.residency.home(row)
     tier = state.columns.adapter_row(name)[row] & TIER_BITS

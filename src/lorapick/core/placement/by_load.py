@@ -130,13 +130,13 @@ def _placed(
         rate=rate,
         load_seconds=prices.loads.disk,
         warm_seconds=prices.loads.cpu,
-        now_on=_pods(state, np.flatnonzero(tiers >= Tier.LOADING), may),
-        warm_on=_pods(state, np.flatnonzero(tiers == Tier.CPU), may),
+        now_on=_pods(state, np.flatnonzero(tiers >= Tier.LOADING), may=may),
+        warm_on=_pods(state, np.flatnonzero(tiers == Tier.CPU), may=may),
         follows=placement.leaders.get(name),
     )
 
 
-def _pods(state: FleetState, rows: NDArray[np.intp], may: Mapping[int, None]) -> tuple[PodName, ...]:
+def _pods(state: FleetState, rows: NDArray[np.intp], *, may: Mapping[int, None]) -> tuple[PodName, ...]:
     return tuple(state.columns.targets[row].pod for row in rows.tolist() if row in may)
 
 

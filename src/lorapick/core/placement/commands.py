@@ -105,12 +105,12 @@ class Commands:
         self.given[command.kind, command.why] = self.given.get((command.kind, command.why), 0) + 1
         pair = (row, command.adapter)
         if brings is not Brings.NOTHING:
-            _remember(self._settled, pair, command.asked)
+            _remember(self._settled, pair, value=command.asked)
             second = brings is Brings.IN and self.halfway(*pair)
             if not insisted and not second:
                 self._moves.append(command.asked)
         if brings is Brings.HALFWAY:
-            _remember(self._halfway, pair, None)
+            _remember(self._halfway, pair, value=None)
         elif brings is Brings.IN:
             self._halfway.pop(pair, None)
 
@@ -131,7 +131,7 @@ class Commands:
             count = self._failures.get((row, adapter), (0, now))[0] + 1
             if failed is Failed.LASTING:
                 count = max(count, PATIENT)
-            _remember(self._failures, (row, adapter), (count, now + _pause(count)))
+            _remember(self._failures, (row, adapter), value=(count, now + _pause(count)))
         return command
 
     def overdue(self, now: Seconds) -> list[tuple[int, Command]]:
@@ -202,7 +202,7 @@ def _forget(table: dict[tuple[int, AdapterName], Any], row: int) -> None:
 V = TypeVar("V")
 
 
-def _remember(table: dict[tuple[int, AdapterName], V], pair: tuple[int, AdapterName], value: V) -> None:
+def _remember(table: dict[tuple[int, AdapterName], V], pair: tuple[int, AdapterName], *, value: V) -> None:
     table.pop(pair, None)
     table[pair] = value
     if len(table) > REMEMBERED:

@@ -80,7 +80,7 @@ def _busy(state: FleetState) -> bool:
 def _pursue(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
     placement = state.placement
     home = state.residency.home(target.row)
-    if guard.holds(state, target.row, target.adapter):
+    if guard.holds(state, target.row, name=target.adapter):
         return []
     reason = guard.refuse(state, target, now=now)
     if reason is None:
@@ -113,8 +113,8 @@ def _other_victim(state: FleetState, target: Target, *, now: Seconds) -> bool:
     home = state.residency.home(target.row)
     return any(
         not home.busy(name)
-        and not guard.protected(state, target, name)
-        and not guard.wanted_last_copy(state, target.row, name, now=now)
+        and not guard.protected(state, target, victim=name)
+        and not guard.wanted_last_copy(state, target.row, name=name, now=now)
         for name in home.shadow.gpu
     )
 
@@ -144,14 +144,14 @@ def _endangered(state: FleetState, row: int) -> Target | None:
     if home.shadow.free > 0 or not placement.commands.loads_in_last_minute(row, now=state.now):
         return None  # nobody comes
     victim = home.shadow.next_out(home.busy)
-    if victim is None or not _stays(state, row, victim):
+    if victim is None or not _stays(state, row, name=victim):
         return None
-    others = [name for name in home.shadow.gpu if not home.busy(name) and not _stays(state, row, name)]
+    others = [name for name in home.shadow.gpu if not home.busy(name) and not _stays(state, row, name=name)]
     why = placement.wanted.get(row, {}).get(victim, Why.PIN)
     return Target(row, victim, why) if others else None
 
 
-def _stays(state: FleetState, row: int, name: AdapterName) -> bool:
+def _stays(state: FleetState, row: int, *, name: AdapterName) -> bool:
     placement = state.placement
     keeps = placement.keeps.get(row)
     if keeps is not None and name in keeps.pinned:

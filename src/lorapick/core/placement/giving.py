@@ -89,7 +89,7 @@ def _note(state: FleetState, target: Target, *, kind: str, cause: int) -> Note:
 
 
 def ended(
-    state: FleetState, row: int, adapter: AdapterName, *, kind: Kind, now: Seconds, failed: Failed = Failed.NO
+    state: FleetState, row: int, *, adapter: AdapterName, kind: Kind, now: Seconds, failed: Failed = Failed.NO
 ) -> Command | None:
     """A pod has answered; None: that was no command of ours. When it is done the next tick comes soon.
 

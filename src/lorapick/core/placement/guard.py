@@ -44,7 +44,7 @@ def refuse(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     )
 
 
-def cannot_serve(state: FleetState, row: int, name: AdapterName) -> str | None:
+def cannot_serve(state: FleetState, row: int, *, name: AdapterName) -> str | None:
     """Why a pod can never serve an adapter, whatever happens; None: it can."""
     columns, pod = state.columns, state.columns.pods[row]
     assert pod is not None
@@ -61,7 +61,7 @@ def cannot_serve(state: FleetState, row: int, name: AdapterName) -> str | None:
 
 def _unfit(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     row, name = target.row, target.adapter
-    if cannot_serve(state, row, name) is not None:
+    if cannot_serve(state, row, name=name) is not None:
         return "unfit"
     registry = state.residency.registry
     adapter = state.adapters.get(name)
@@ -94,7 +94,7 @@ def _unready(state: FleetState, target: Target, *, now: Seconds) -> str | None:
 def _too_many(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     row, placement = target.row, state.placement
     home = state.residency.home(row)
-    if holds(state, row, target.adapter):
+    if holds(state, row, name=target.adapter):
         return THERE
     if placement.commands.busy(row) or home.loading or state.unloads.busy(row, now=now):
         return "pod_busy"
@@ -117,7 +117,7 @@ def _second_step(state: FleetState, target: Target) -> bool:
     return there and state.placement.commands.halfway(target.row, target.adapter)
 
 
-def holds(state: FleetState, row: int, name: AdapterName) -> bool:
+def holds(state: FleetState, row: int, *, name: AdapterName) -> bool:
     """Whether a pod has an adapter in a slot or loads it, and accepts its name."""
     return state.columns.adapter_row(name)[row] & TIER_BITS >= Tier.LOADING
 
@@ -138,14 +138,14 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
     victim = home.shadow.next_out(home.busy)
     if victim is None:
         return ALL_BUSY
-    if protected(state, target, victim):
+    if protected(state, target, victim=victim):
         return EVICTS_KEPT
-    if wanted_last_copy(state, target.row, victim, now=now) and not _last_resort(state, target, home):
+    if wanted_last_copy(state, target.row, name=victim, now=now) and not _last_resort(state, target, home=home):
         return EVICTS_LAST_COPY
     return None
 
 
-def protected(state: FleetState, target: Target, victim: AdapterName) -> bool:
+def protected(state: FleetState, target: Target, *, victim: AdapterName) -> bool:
     """Whether an adapter is pinned on the target's pod, or wanted there at least as much."""
     placement = state.placement
     keeps = placement.keeps.get(target.row)
@@ -156,7 +156,7 @@ def protected(state: FleetState, target: Target, victim: AdapterName) -> bool:
 
 
 def wanted_last_copy(
-    state: FleetState, row: int, name: AdapterName, *, now: Seconds, least: Tier = Tier.LOADING
+    state: FleetState, row: int, *, name: AdapterName, now: Seconds, least: Tier = Tier.LOADING
 ) -> bool:
     """Whether a pod has the only copy of an adapter that is asked for; elsewhere `least` makes a copy."""
     codes = state.columns.adapter_row(name)
@@ -170,12 +170,14 @@ def wanted_last_copy(
     )
 
 
-def _last_resort(state: FleetState, target: Target, home: PodResidency) -> bool:
+def _last_resort(state: FleetState, target: Target, *, home: PodResidency) -> bool:
     """Whether an operator's word leaves no other victim: all that is idle there is wanted or a last copy."""
     if target.why not in (Why.PIN, Why.OPERATOR):
         return False
     now = state.now
     return all(
-        home.busy(name) or protected(state, target, name) or wanted_last_copy(state, target.row, name, now=now)
+        home.busy(name)
+        or protected(state, target, victim=name)
+        or wanted_last_copy(state, target.row, name=name, now=now)
         for name in home.shadow.gpu
     )

@@ -61,7 +61,7 @@ def to_hand_over(state: FleetState, row: int, *, now: Seconds) -> list[AdapterNa
 
     def only_here(name: AdapterName) -> bool:
         least = min(home.cell(name).tier, Tier.GPU_IDLE)
-        return guard.wanted_last_copy(state, row, name, now=now, least=least)
+        return guard.wanted_last_copy(state, row, name=name, now=now, least=least)
 
     return [name for name in home.shadow.gpu if only_here(name)]
 
@@ -70,7 +70,7 @@ def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Open pods that are ready or have waited long enough; close those that have handed everything over."""
     placement, effects = state.placement, list[Effect]()
     for row, since in [*placement.warming.items()]:
-        missing = [name for name in placement.wanted.get(row, {}) if not _there(state, row, name)]
+        missing = [name for name in placement.wanted.get(row, {}) if not _there(state, row, name=name)]
         over = not _ours(state) or now - since >= state.settings.placement.warm_up
         if over or not missing or not others_serve(state, row):
             del placement.warming[row]
@@ -89,7 +89,7 @@ def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     return effects
 
 
-def _there(state: FleetState, row: int, name: AdapterName) -> bool:
+def _there(state: FleetState, row: int, *, name: AdapterName) -> bool:
     """Whether an adapter is in a slot, or will not come."""
     placement, there = state.placement, state.columns.adapter_row(name)[row] & TIER_BITS > Tier.LOADING
     refusal = placement.refusals.get((row, name))

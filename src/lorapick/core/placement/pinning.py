@@ -40,7 +40,7 @@ def targets(state: FleetState) -> list[Target]:
     return [Target(row, name, Why.PIN) for name in rows for row in rows[name]]
 
 
-def why_not(state: FleetState, name: AdapterName, pin: PinSpec) -> str | None:
+def why_not(state: FleetState, name: AdapterName, *, pin: PinSpec) -> str | None:
     """Why a pin does not fit beside those there are; None: it does, or there are no pods to judge by."""
     if not state.loads:
         return None
@@ -60,17 +60,17 @@ def _placed(state: FleetState, pins: Mapping[AdapterName, PinSpec]) -> Pinned:
         PinPod(row, pod, state.residency.home(row).shadow.gpu_slots, leaving=state.loads[row].draining)
         for row, pod in state.columns.live()
     ]
-    held = {name: [row for row, _ in state.columns.live() if _holds(state, row, name)] for name in pins}
+    held = {name: [row for row, _ in state.columns.live() if _holds(state, row, name=name)] for name in pins}
     row_of = state.columns.row_of
 
     def may(name: AdapterName, pod: Pod) -> str | None:
-        return cannot_serve(state, row_of[pod.name], name)
+        return cannot_serve(state, row_of[pod.name], name=name)
 
     before = state.placement.pinned.rows
     return place_pins(pins, pods, told=Told(may, held, before))
 
 
-def _holds(state: FleetState, row: int, name: AdapterName) -> bool:
+def _holds(state: FleetState, row: int, *, name: AdapterName) -> bool:
     codes = state.columns.adapters.get(name)
     return codes is not None and codes[row] & TIER_BITS >= Tier.LOADING
 
@@ -81,14 +81,14 @@ def _mark(state: FleetState, before: Mapping[AdapterName, tuple[int, ...]]) -> N
     for name in dict.fromkeys([*before, *rows]):
         for row in state.loads:
             pinned = row in rows.get(name, ())
-            if pinned != _bit(state, row, name):
+            if pinned != _bit(state, row, name=name):
                 state.residency.pin(row, name, pinned=pinned)
     keeps: dict[int, Keeps] = {}
     for name in rows if state.settings.placement.enabled else ():
         pin = state.pins[name]
         for row in rows[name]:
             keeps.setdefault(row, Keeps()).pinned[name] = None
-        for row in _reserved(state, pin, rows[name]):
+        for row in _reserved(state, pin, rows=rows[name]):
             keeps.setdefault(row, Keeps()).reserved = True
     changed = [
         row
@@ -101,7 +101,7 @@ def _mark(state: FleetState, before: Mapping[AdapterName, tuple[int, ...]]) -> N
         state.refresh(row)
 
 
-def _reserved(state: FleetState, pin: PinSpec, rows: tuple[int, ...]) -> list[int]:
+def _reserved(state: FleetState, pin: PinSpec, *, rows: tuple[int, ...]) -> list[int]:
     if not pin.reserve:
         return []
     if not pin.pods and not pin.selector:
@@ -109,7 +109,7 @@ def _reserved(state: FleetState, pin: PinSpec, rows: tuple[int, ...]) -> list[in
     return [row for row, pod in state.columns.live() if meant(pin, pod)]
 
 
-def _bit(state: FleetState, row: int, name: AdapterName) -> bool:
+def _bit(state: FleetState, row: int, *, name: AdapterName) -> bool:
     cell = state.residency.home(row).cells.get(name)
     return cell is not None and cell.pinned
 
@@ -126,7 +126,7 @@ def _count_missing(state: FleetState, *, now: Seconds) -> None:
     missing = {
         (target.row, target.adapter): None
         for target in targets(state)
-        if not _in_slot(state, target.row, target.adapter)
+        if not _in_slot(state, target.row, name=target.adapter)
     }
     for pair in [pair for pair in placement.missing_since if pair not in missing]:
         placement.longest_missing = max(placement.longest_missing, now - placement.missing_since.pop(pair))
@@ -134,7 +134,7 @@ def _count_missing(state: FleetState, *, now: Seconds) -> None:
         placement.missing_since.setdefault(pair, now)
 
 
-def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
+def _in_slot(state: FleetState, row: int, *, name: AdapterName) -> bool:
     return state.columns.adapter_row(name)[row] & TIER_BITS > Tier.LOADING
 
 

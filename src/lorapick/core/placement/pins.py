@@ -83,7 +83,7 @@ class _Placing:
         able = [pod for pod in chosen if self._able(name, pod)]
         if not chosen:
             self.problems[name] = f"no pod fits {_written(pin)}"
-        rows = tuple(pod.row for pod in able) if pin.replicas is None else self._by_count(name, pin, able)
+        rows = tuple(pod.row for pod in able) if pin.replicas is None else self._by_count(name, pin, able=able)
         self.rows[name] = rows
         for row in rows:
             self._taken[row].append(name)
@@ -97,7 +97,7 @@ class _Placing:
             self.problems.setdefault(name, f"pod {pod.pod.name}: {why}")
         return why is None
 
-    def _by_count(self, name: AdapterName, pin: PinSpec, able: Sequence[PinPod]) -> tuple[int, ...]:
+    def _by_count(self, name: AdapterName, pin: PinSpec, *, able: Sequence[PinPod]) -> tuple[int, ...]:
         assert pin.replicas is not None
         before, held = self._told.before.get(name, ()), self._told.held.get(name, ())
         anywhere = _strictness(pin) == 2

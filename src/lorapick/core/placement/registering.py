@@ -40,7 +40,7 @@ def unknown(state: FleetState, row: int) -> list[AdapterName]:
             if adapter.source is not None
             and adapter.declared
             and name not in listed
-            and guard.cannot_serve(state, row, name) is None
+            and guard.cannot_serve(state, row, name=name) is None
         ]
         cached = placement.unknown[row] = (key, names, listed)
     return cached[1]
@@ -81,12 +81,12 @@ def withdraw(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     for (row, name), why in [*placement.unloads.items()]:
         if not registry.accepts(row, name):
             del placement.unloads[row, name]
-        elif _may_unload(state, row, name, now=now):
+        elif _may_unload(state, row, name=name, now=now):
             effects += giving.unload(state, Target(row, name, why), now=now, cause=cause)
     return effects
 
 
-def _may_unload(state: FleetState, row: int, name: AdapterName, *, now: Seconds) -> bool:
+def _may_unload(state: FleetState, row: int, *, name: AdapterName, now: Seconds) -> bool:
     placement, home = state.placement, state.residency.home(row)
     keeps = placement.keeps.get(row)
     if keeps is not None and name in keeps.pinned:

@@ -135,7 +135,7 @@ def _orders(found: Collected, *, now: Seconds, cause: int) -> list[Effect]:
             continue
         rows = found.give(want)
         wanted = len(want.pods) if want.pods else want.replicas
-        there = [row for row in rows if _in_slot(state, row, want.adapter)]
+        there = [row for row in rows if _in_slot(state, row, name=want.adapter)]
         if order.once and len(there) == wanted:
             effects.append(_said(order, "order_done", cause=cause))
             _leave(state, order)
@@ -158,7 +158,7 @@ def _said(order: Order, kind: str, *, cause: int) -> Note:
     return Note(cause=cause, kind=kind, facts={"adapter": order.want.adapter, "order": order.want.name})
 
 
-def _in_slot(state: FleetState, row: int, name: AdapterName) -> bool:
+def _in_slot(state: FleetState, row: int, *, name: AdapterName) -> bool:
     tier = state.columns.adapter_row(name)[row] & TIER_BITS
     # Whoever asked for a load on an engine whose loads end in host memory has it when it is there.
     return tier > Tier.LOADING or (state.residency.home(row).caches.loads_to_host and tier >= Tier.CPU)

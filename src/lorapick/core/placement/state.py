@@ -150,6 +150,30 @@ class Placement:
         """Rows that each want was given, so that it keeps them."""
         self.wanted: dict[int, dict[AdapterName, Why]] = {}
         """What each pod should hold, as of the last tick."""
+        self.warming: dict[int, Seconds] = {}
+        """Pods that take no traffic yet, and since when."""
+        self.leaving: dict[int, Seconds] = {}
+        """Pods that drain and still serve what nobody else has, and until when at most."""
+        self.retiring: dict[AdapterName, None] = {}
+        self.problems: dict[AdapterName, str] = {}
+        """What is wrong with an adapter's files, or that they have changed under its name."""
+        self.facts: dict[AdapterName, AdapterFacts] = {}
+        self.refusals: OrderedDict[tuple[int, AdapterName], Refusal] = OrderedDict()
+        self.missing_since: dict[tuple[int, AdapterName], Seconds] = {}
+        """Pins that are not where they should be."""
+        self.longest_missing: Seconds = 0.0
+        """For how long a pin that came back was away, at most."""
+        self.wall_offset: Seconds | None = None
+        """Unix time minus the driver's; None: nobody has told the time of day."""
+        self.next_tick: Seconds = inf
+        self.last_tick: Seconds = -inf
+        self.groups = Groups(())
+        self.triggers = Triggers(())
+        self._know_no_demand()
+        self.configure(settings)
+
+    def _know_no_demand(self) -> None:
+        """What follows from who asks for what."""
         self.plan: dict[AdapterName, tuple[PodName, ...]] = {}
         """The solver's last answer."""
         self.plan_version = 0
@@ -173,26 +197,6 @@ class Placement:
         self.deprioritised: dict[AdapterName, None] = {}
         """Who counts for less at weekends, while it is one."""
         self._weekend: tuple[AdapterName, ...] = ()
-        self.warming: dict[int, Seconds] = {}
-        """Pods that take no traffic yet, and since when."""
-        self.leaving: dict[int, Seconds] = {}
-        """Pods that drain and still serve what nobody else has, and until when at most."""
-        self.retiring: dict[AdapterName, None] = {}
-        self.problems: dict[AdapterName, str] = {}
-        """What is wrong with an adapter's files, or that they have changed under its name."""
-        self.facts: dict[AdapterName, AdapterFacts] = {}
-        self.refusals: OrderedDict[tuple[int, AdapterName], Refusal] = OrderedDict()
-        self.missing_since: dict[tuple[int, AdapterName], Seconds] = {}
-        """Pins that are not where they should be."""
-        self.longest_missing: Seconds = 0.0
-        """For how long a pin that came back was away, at most."""
-        self.wall_offset: Seconds | None = None
-        """Unix time minus the driver's; None: nobody has told the time of day."""
-        self.next_tick: Seconds = inf
-        self.last_tick: Seconds = -inf
-        self.groups = Groups(())
-        self.triggers = Triggers(())
-        self.configure(settings)
 
     def configure(self, settings: Settings) -> None:
         """Take over settings; what is remembered stays."""

@@ -168,9 +168,9 @@ def _download(order: Order, files: Files, *, limits: Limits, stopped: Callable[[
     """Fetch the small file, then the large one if that is an adapter's, and look at both."""
     meter = Meter(limits, stopped=stopped, what=order.remote.url)
     system = _file_system(order.remote)
-    _get(system, f"{order.remote.url}/{CONFIG_FILE}", files.config, most=LARGEST_CONFIG, meter=meter)
+    _get(system, f"{order.remote.url}/{CONFIG_FILE}", file=files.config, most=LARGEST_CONFIG, meter=meter)
     read_config(files.config)
-    _get(system, f"{order.remote.url}/{WEIGHTS_FILE}", files.weights, most=limits.size, meter=meter)
+    _get(system, f"{order.remote.url}/{WEIGHTS_FILE}", file=files.weights, most=limits.size, meter=meter)
     contents = read_contents(files).with_fingerprint(fingerprint(files.weights, go_on=meter.go_on))
     order.check(contents)
     return contents
@@ -192,7 +192,7 @@ def _file_system(remote: Remote) -> Any:
     )
 
 
-def _get(system: Any, url: str, file: Path, *, most: Bytes, meter: Meter) -> None:
+def _get(system: Any, url: str, *, file: Path, most: Bytes, meter: Meter) -> None:
     try:
         system.get_file(url, str(file), callback=meter.of_file(most), timeout=meter.left)
     except AdapterSourceError:

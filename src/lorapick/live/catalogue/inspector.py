@@ -94,7 +94,7 @@ class Inspector:
             contents = self._read(adapter, place.folder, mark=mark, load=load)
             check(adapter, contents, known=self._memory.get(adapter.name), base_model=self._base_model)
             if load:
-                self._remember(adapter, place.folder, contents, mark=mark)
+                self._remember(adapter, place.folder, contents=contents, mark=mark)
         except AdapterSourceError as error:
             return Look(adapter, told, mark, problem=error)
         except OSError as error:
@@ -119,7 +119,7 @@ class Inspector:
             )
             found = fetch(order, store=self.store, limits=limits, stopped=self._stopped)
             mark = mark_of(files_of(found.folder))
-            self._remember(adapter, found.folder, found.contents, mark=mark)
+            self._remember(adapter, found.folder, contents=found.contents, mark=mark)
         except OSError as error:
             raise _broken(error) from error
         path = str(found.folder)
@@ -209,7 +209,7 @@ class Inspector:
             )
         return contents.with_fingerprint(found)
 
-    def _remember(self, adapter: Adapter, folder: Path, contents: Contents, *, mark: Mark) -> None:
+    def _remember(self, adapter: Adapter, folder: Path, *, contents: Contents, mark: Mark) -> None:
         """Write down what a pod is about to be told.
 
         Raises:

@@ -60,7 +60,7 @@ def why_unfit(state: FleetState, name: AdapterName, *, row: int) -> str | None:
     adapter = state.adapters.get(name)
     if not state.residency.registry.accepts(row, name) and (adapter is None or adapter.source is None):
         return "does not know its name, and the adapter was declared without a source"
-    return cannot_serve(state, row, name)
+    return cannot_serve(state, row, name=name)
 
 
 def check_fit(

@@ -105,7 +105,7 @@ class Naming:
         if pin is None or state.pins.get(adapter.name) == pin:
             return
         check_pods(state, pin.pods)
-        why = why_not(state, adapter.name, pin)
+        why = why_not(state, adapter.name, pin=pin)
         if why is not None:
             detail = f"{adapter.name} cannot be pinned {pinned(pin)}: {why}"
             raise OperationError(409, ApiReason.PIN_REFUSED, detail=detail)
@@ -117,7 +117,7 @@ class Naming:
             notes.append("without a source no pod can be told of it")
         else:
             notes.append(f"its files are looked at now; GET /v1/adapters/{adapter.name} says what is wrong with them")
-        unfit = {pod.name: cannot_serve(state, row, adapter.name) for row, pod in state.columns.live()}
+        unfit = {pod.name: cannot_serve(state, row, name=adapter.name) for row, pod in state.columns.live()}
         if unfit and all(unfit.values()):
             pod, why = next(iter(unfit.items()))
             notes.append(f"no pod can serve it; {pod}: {why}")
@@ -169,7 +169,7 @@ def _base_models(state: FleetState) -> dict[str, None]:
 
 def _servable(state: FleetState, name: AdapterName) -> bool:
     live = state.columns.live()
-    return not state.loads or any(cannot_serve(state, row, name) is None for row, _ in live)
+    return not state.loads or any(cannot_serve(state, row, name=name) is None for row, _ in live)
 
 
 def _as_written(before: Adapter, adapter: Adapter, *, facts: AdapterFacts | None) -> Adapter:

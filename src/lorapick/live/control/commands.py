@@ -60,7 +60,7 @@ def succeeded(command: Command, adapter: AdapterName, *, outcome: Outcome, secon
             return lambda t, i: Touched(t=t, id=i, pod=pod, adapter=adapter)
 
 
-def failed(command: Command, adapter: AdapterName, problem: ProblemError) -> MakeEvent:
+def failed(command: Command, adapter: AdapterName, *, problem: ProblemError) -> MakeEvent:
     """It came to nothing, as far as we know."""
     pod, why, lasting = command.pod, str(problem), problem.lasting
     match command:

@@ -299,7 +299,7 @@ class PodControl:
         command = one.command
         log.warning("pod %s did not %s %s: %s", command.pod, kind_of(command), adapter, problem)
         self._end_one(one, adapter, outcome=problem.outcome, seconds=seconds)
-        self._submit(failed(command, adapter, problem))
+        self._submit(failed(command, adapter, problem=problem))
 
     def _end_one(self, one: Waiting, adapter: AdapterName, *, outcome: Outcome, seconds: Seconds | None) -> None:
         """From now on it has had its event."""

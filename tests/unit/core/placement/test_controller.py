@@ -1,12 +1,8 @@
 """What is wanted, against what is believed: loads, touches, registrations, in the words of `Playbook`."""
 
-import pytest
-
 from lorapick.model import events
-from lorapick.model.adapters import Adapter, PinSpec
+from lorapick.model.adapters import PinSpec
 from lorapick.model.effects import Load, Note, Register, Touch, Unload
-from lorapick.model.pods import Engine, SilentWhy
-from lorapick.model.settings import BudgetSettings, PlacementSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
 BY = events.By.CONTROLLER
