@@ -65,7 +65,7 @@ def on_pin_cleared(state: FleetState, event: PinCleared, *, now: Seconds) -> lis
 
 
 def on_load_asked(state: FleetState, event: LoadAsked, *, now: Seconds) -> list[Effect]:
-    """The operator wants an adapter loaded: the newest order for an adapter replaces those before."""
+    """The operator wants an adapter loaded: the newest order replaces those before, unless they name other pods."""
     want = Want(
         adapter=event.adapter,
         why=Why.OPERATOR,
@@ -81,11 +81,16 @@ def on_load_asked(state: FleetState, event: LoadAsked, *, now: Seconds) -> list[
 
 def _order(state: FleetState, order: Order, *, now: Seconds) -> None:
     placement, name = state.placement, order.want.adapter
-    placement.orders = [each for each in placement.orders if each.want.adapter != name]
-    placement.orders.append(order)
     want = order.want
+    placement.orders = [each for each in placement.orders if each.want.adapter != name or _apart(each.want, want)]
+    placement.orders.append(order)
     _stay(state, name, meant=lambda pod: pod.name in want.pods if want.pods else fits(want.selector, pod))
     wake(state, now=now)
+
+
+def _apart(one: Want, other: Want) -> bool:
+    """Whether both name pods, and none of them is the same."""
+    return bool(one.pods and other.pods) and not any(pod in other.pods for pod in one.pods)
 
 
 def _stay(state: FleetState, name: AdapterName, *, meant: Callable[[Pod], bool]) -> None:

@@ -162,7 +162,7 @@ def test_a_dry_run_asks_the_picker(picker: Running) -> None:
     [
         (("adapters", "pin", "legall", "--replicas", "1"), 2, "nearest: legal"),
         (("adapters", "pin", "legal"), 2, "a pin needs replicas, pods or selector"),
-        (("adapters", "pin", "legal", "--replicas", "9"), 1, "9 replicas are wanted, 2 pods have a slot for it"),
+        (("adapters", "pin", "legal", "--replicas", "9"), 1, "it is to be on 9 pods, and 2 pods can take it"),
         (("adapters", "load", "legal", "--pod", "z"), 2, "no pod 'z' among 2"),
         (("adapters", "load", "legal", "--label", "zone"), 2, "--label 'zone' is no pair; write key=value"),
         (("adapters", "load", "legal", "--label", "a=1", "--label", "a=2"), 2, "--label 'a' is given twice"),

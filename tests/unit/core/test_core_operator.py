@@ -107,7 +107,7 @@ def test_an_empty_pin_names_no_pod():
 def test_pins_by_count_take_as_many_pods_and_are_refused_when_there_are_fewer():
     book = Playbook(pods=["a", "b"], adapters=["legal"])
     told = book.apply(events.PinSet, adapter="legal", pin=PinSpec(replicas=3))
-    assert told == ["note pin_refused adapter=legal why=3 replicas are wanted, 2 pods have a slot for it"]
+    assert told == ["note pin_refused adapter=legal why=it is to be on 3 pods, and 2 pods can take it"]
     assert pinned(book) == []
     book.apply(events.PinSet, adapter="legal", pin=PinSpec(replicas=2))
     assert pinned(book) == ["a", "b"]

@@ -141,7 +141,7 @@ class TestDeclaring:
         site = Site()
         body = {"source": "/x", "pin": {"replicas": 3}}
         found = refused(await site.ask("PUT", "/v1/adapters/tax", body), 409, "pin_refused")
-        assert "3 replicas are wanted" in found.detail
+        assert "it is to be on 3 pods" in found.detail
         assert site.kinds() == []
 
     async def test_it_says_what_the_configuration_would_say(self):

@@ -92,7 +92,7 @@ class _Placing:
         why, there = self._told.may(name, pod.pod), self._taken[pod.row]
         if why is None and len(there) >= pod.slots:
             pins = ", ".join([*there, name])
-            why = f"it has {pod.slots} slots for {len(there) + 1} pins: {pins}"
+            why = f"it has {_many(pod.slots, 'slot')} for {_many(len(there) + 1, 'pin')}: {pins}"
         if why is not None:
             self.problems.setdefault(name, f"pod {pod.pod.name}: {why}")
         return why is None
@@ -117,8 +117,13 @@ class _Placing:
             self.problems.pop(name, None)
         else:
             why = f"; {self.problems[name]}" if name in self.problems else ""
-            self.problems[name] = f"{pin.replicas} replicas are wanted, {len(rows)} pods have a slot for it{why}"
+            asked, have = _many(pin.replicas, "pod"), _many(len(rows), "pod")
+            self.problems[name] = f"it is to be on {asked}, and {have} can take it{why}"
         return rows
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def _written(pin: PinSpec) -> str:
