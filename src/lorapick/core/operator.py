@@ -107,6 +107,7 @@ def _left(state: FleetState, event: LoadFailed | Evicted, *, tier: Tier, source:
     if row is None:
         return []
     state.residency.left(row, event.adapter, tier=tier, now=now, source=source)
+    state.placement.load_ended(now=now)
     state.refresh(row)
     return release(state, row, now=now, cause=event.id)
 

@@ -151,6 +151,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     gate(state, row)
     state.refresh(row)
     effects += [load_note(state, over, cause=event.id) for over in ended]
+    if ended:
+        state.placement.load_ended(now=now)
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     # Last: who was let in just now is not idle.

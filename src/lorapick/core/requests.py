@@ -160,6 +160,7 @@ def _failed(
     """A load failed, by how a request that waited for it ended."""
     name = flight.adapter_name
     assert name is not None
+    state.placement.load_ended(now=now)
     told = f"status {status}" if status is not None else "no answer"
     facts: dict[str, str | float] = {
         "pod": state.columns.targets[row].pod,
@@ -188,6 +189,7 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
 def load_over(state: FleetState, load: EndedLoad, *, now: Seconds, cause: int) -> list[Effect]:
     """A load ended: its waiters run, held followers may go."""
     state.loads[load.row].load_ended(state.residency.home(load.row).cells[load.name].in_flight, now)
+    state.placement.load_ended(now=now)
     state.refresh(load.row)
     return [load_note(state, load, cause=cause), *release(state, load.row, now=now, cause=cause)]
 

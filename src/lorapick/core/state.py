@@ -169,6 +169,7 @@ class FleetState:
         self.placement = Placement(settings)
         """Who is loaded, kept and moved on purpose."""
         self.gates.keeps, self.gates.warming = self.placement.keeps, self.placement.warming
+        self.gates.claims = self.placement.claims
         self.unloads = Unloading(settings.retention)
         """Who leaves pods whose memory is short."""
         self.quarantine = Quarantine()

@@ -37,6 +37,7 @@ class Gates:
         "_share",
         "_slots",
         "_turns",
+        "claims",
         "keeps",
         "on",
         "warming",
@@ -48,6 +49,8 @@ class Gates:
         self._columns, self._residency, self._loads, self._turns = columns, residency, loads, turns
         self.keeps: dict[int, Keeps] = {}
         """What pods keep, by row; shared with placement."""
+        self.claims: dict[int, None] = {}
+        """Pods on which a pin waits for a load to end, there or elsewhere; shared with placement. The next is its."""
         self.warming: dict[int, Seconds] = {}
         """Pods that take no traffic yet; shared with placement. Their loads harm nobody, and are counted as nothing."""
         self.on = False
@@ -83,7 +86,7 @@ class Gates:
             self._write(row)
 
     def _too_many_load(self) -> bool:
-        rows = self._rows_loading()
+        rows = self._rows_loading() + sum(not self._residency.home(row).loading for row in self.claims)
         return self.on and rows > 0 and rows >= self.most_loading
 
     def _rows_loading(self) -> int:
@@ -117,7 +120,7 @@ class Gates:
 
     def check(self) -> None:
         """Both columns are what they would be if they were written now."""
-        closed = self.on and self._rows_loading() >= self.most_loading
+        closed = self._too_many_load()
         assert self._closed is closed, f"{self._rows_loading()} pods load, of {self.most_loading} that may"
         for row in self._loads:
             found = self._columns.pressure[row], self._columns.slots_left[row]
@@ -132,7 +135,7 @@ class Gates:
         home = self._residency.home(row)
         # Where nobody is, a load harms nobody.
         harms = load.in_flight > 0 and not home.loading
-        if not code and (home.loading >= self._at_once or (self._closed and harms)):
+        if not code and (home.loading >= self._at_once or (self._closed and harms) or row in self.claims):
             code = _BUDGET
         keeps = self.keeps.get(row)
         if not code and keeps is not None and keeps.endangered(home) is not None:

@@ -41,6 +41,7 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     if not state.settings.placement.enabled:
         effects = opening.settle(state, now=now, cause=cause)
         effects += pinning.place(state, now=now, cause=cause)  # for the score
+        _claim(state)
         placement.next_tick = inf
         return effects
     effects = giving.give_up(state, now=now, cause=cause)
@@ -51,6 +52,7 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
         placement.wanted.setdefault(target.row, {}).setdefault(target.adapter, target.why)
     for target in targets:
         effects += _pursue(state, target, now=now, cause=cause)
+    _claim(state)
     effects += _keep(state, now=now, cause=cause)
     effects += registering.register(state, now=now, cause=cause)
     effects += registering.withdraw(state, now=now, cause=cause)
@@ -97,6 +99,20 @@ def _pursue(state: FleetState, target: Target, *, now: Seconds, cause: int) -> l
     if reason in (guard.EVICTS_KEPT, guard.EVICTS_LAST_COPY):
         effects += _turn(state, target, now=now, cause=cause)
     return effects
+
+
+def _claim(state: FleetState) -> None:
+    """Where a pin waits for a load to end, no request begins another: the next is the pin's."""
+    placement, waits = state.placement, (guard.POD_BUSY, guard.TOO_MANY_LOAD)
+    claims: dict[int, None] = {}
+    for target in pinning.targets(state) if state.settings.placement.enabled else ():
+        refusal = placement.refusals.get((target.row, target.adapter))
+        if refusal is not None and refusal.reason in waits and not guard.holds(state, target.row, name=target.adapter):
+            claims[target.row] = None
+    if claims != placement.claims:
+        placement.claims.clear()
+        placement.claims.update(claims)
+        state.gates.recount()
 
 
 def _turn(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:

@@ -32,6 +32,8 @@ THERE = "there"
 EVICTS_KEPT = "evicts_kept"
 EVICTS_LAST_COPY = "evicts_last_copy"
 ALL_BUSY = "all_busy"
+POD_BUSY = "pod_busy"
+TOO_MANY_LOAD = "too_many_pods_load"
 
 
 def refuse(state: FleetState, target: Target, *, now: Seconds) -> str | None:
@@ -97,9 +99,9 @@ def _too_many(state: FleetState, target: Target, *, now: Seconds) -> str | None:
     if holds(state, row, name=target.adapter):
         return THERE
     if placement.commands.busy(row) or home.loading or state.unloads.busy(row, now=now):
-        return "pod_busy"
+        return POD_BUSY
     if row not in placement.warming and state.loads[row].in_flight and rows_loading(state) >= state.gates.most_loading:
-        return "too_many_pods_load"
+        return TOO_MANY_LOAD
     budgets = state.settings.budgets
     if placement.commands.loads_in_last_minute(row, now=now) >= budgets.loads_per_pod_per_minute:
         return "pod_budget"

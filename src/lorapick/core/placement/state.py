@@ -88,6 +88,7 @@ class Placement:
         "burstiness",
         "by_load",
         "called",
+        "claims",
         "commands",
         "deprioritised",
         "facts",
@@ -132,6 +133,8 @@ class Placement:
         self.commands = Commands()
         self.keeps: dict[int, Keeps] = {}
         """By row; only of pods where something is pinned or that are reserved."""
+        self.claims: dict[int, None] = {}
+        """Pods on which a pin waits for a load to end."""
         self.pinned = Pinned({}, {})
         self.said_of_pins: dict[AdapterName, str] = {}
         """Problems of pins that a note told of."""
@@ -268,6 +271,11 @@ class Placement:
         """Something is done that others may have waited for; when much is done at a time, one tick is for all of it."""
         self.next_tick = min(self.next_tick, max(now, self.last_tick + TOGETHER))
 
+    def load_ended(self, *, now: Seconds) -> None:
+        """A load is over, well or badly: a pin may have waited for that."""
+        if self.claims:
+            self.hurry_a_little(now)
+
     def hurry(self, now: Seconds) -> None:
         """Something happened that the next tick should not wait for."""
         self.next_tick = min(self.next_tick, now)
@@ -285,6 +293,7 @@ class Placement:
         """The pod is gone."""
         self.commands.forget_pod(row)
         self.keeps.pop(row, None)
+        self.claims.pop(row, None)
         self.wanted.pop(row, None)
         self.warming.pop(row, None)
         self.leaving.pop(row, None)
