@@ -35,7 +35,7 @@ class TestPins:
         done(await site.post("legal", "pin", replicas=1))
         found = refused(await site.post("medical", "pin", pods=["a"]), 409, "pin_refused")
         assert found.detail.startswith("medical cannot be pinned on a: legal would lose its place")
-        assert "it has 1 slots for 2 pins: medical, legal" in found.detail
+        assert "it has 1 slot for 2 pins: medical, legal" in found.detail
         assert [*site.driver.fleet.state.pins] == ["legal"]
 
     async def test_the_same_pin_again_and_another_one(self):

@@ -17,7 +17,7 @@ def page(registry: CollectorRegistry) -> str:
 
 def test_counts_show_what_was_frozen() -> None:
     registry = CollectorRegistry()
-    counts = Counts("things", "Things.", ("kind",))
+    counts = Counts("things", "Things.", labels=("kind",))
     registry.register(counts)
     counts.add("a")
     counts.freeze()
