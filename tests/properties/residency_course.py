@@ -27,7 +27,7 @@ from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.retention import RetentionFacts
-from lorapick.model.settings import AdmissionSettings, BudgetSettings, RetentionSettings, Settings
+from lorapick.model.settings import AdmissionSettings, BudgetSettings, PlacementSettings, RetentionSettings, Settings
 from lorapick.model.tiers import Source, Tier
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.values import (
@@ -146,6 +146,8 @@ class Run:
                 # Nobody holds requests back, so that pods meet more adapters than they have slots.
                 admission=AdmissionSettings(slot_budget=False, max_wait=0.0),
                 budgets=BudgetSettings(loads_at_once=99, pods_loading_share=1.0),
+                # The course commands loads by itself, and carries out no others: pods that restart would warm up for good.
+                placement=PlacementSettings(enabled=False),
             ),
             seed=seed,
             journal=False,
