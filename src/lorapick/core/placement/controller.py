@@ -130,7 +130,7 @@ def _other_victim(state: FleetState, target: Target, *, now: Seconds) -> bool:
     return any(
         not home.busy(name)
         and not guard.protected(state, target, victim=name)
-        and not guard.wanted_last_copy(state, target.row, name=name, now=now)
+        and not guard.wanted_last_copy(state, target.row, name=name, now=now, why=target.why)
         for name in home.shadow.gpu
     )
 

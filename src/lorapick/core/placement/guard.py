@@ -26,6 +26,10 @@ from lorapick.model.units import AdapterName, Seconds
 
 DEMAND_PER_MINUTE = 1.0
 """Requests a minute from which on an adapter's last copy counts as asked for."""
+EXPECTED: dict[Why, None] = dict.fromkeys((Why.SCHEDULE, Why.TRIGGER, Why.GROUP))
+EXPECTED_PER_MINUTE = 4.0
+"""The same, where somebody says that requests for the newcomer will come within minutes: one request in the last
+minute is no reason to let these wait for a load."""
 SETTLING: Seconds = 60.0
 """What was brought to a pod by command and has gone since is not brought there again so soon, unless insisted on."""
 THERE = "there"
@@ -142,7 +146,9 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
         return ALL_BUSY
     if protected(state, target, victim=victim):
         return EVICTS_KEPT
-    if wanted_last_copy(state, target.row, name=victim, now=now) and not _last_resort(state, target, home=home):
+    if wanted_last_copy(state, target.row, name=victim, now=now, why=target.why) and not _last_resort(
+        state, target, home=home
+    ):
         return EVICTS_LAST_COPY
     return None
 
@@ -158,13 +164,16 @@ def protected(state: FleetState, target: Target, *, victim: AdapterName) -> bool
 
 
 def wanted_last_copy(
-    state: FleetState, row: int, *, name: AdapterName, now: Seconds, least: Tier = Tier.LOADING
+    state: FleetState, row: int, *, name: AdapterName, now: Seconds, least: Tier = Tier.LOADING, why: Why | None = None
 ) -> bool:
-    """Whether a pod has the only copy of an adapter that is asked for; elsewhere `least` makes a copy."""
+    """Whether a pod has the only copy of an adapter that is asked for; elsewhere `least` makes a copy.
+
+    What counts as asked for depends on what its slot is wanted for (`why`).
+    """
     codes = state.columns.adapter_row(name)
     if codes[row] & TIER_BITS < Tier.LOADING:
         return False  # weights of a name that the pod does not accept any more serve nobody
-    if state.prices.demand.rate(name, now=now) * 60.0 < DEMAND_PER_MINUTE:
+    if state.prices.demand.rate(name, now=now) * 60.0 < (EXPECTED_PER_MINUTE if why in EXPECTED else DEMAND_PER_MINUTE):
         return False
     return not any(
         other != row and codes[other] & TIER_BITS >= least and not state.loads[other].draining
@@ -180,6 +189,6 @@ def _last_resort(state: FleetState, target: Target, *, home: PodResidency) -> bo
     return all(
         home.busy(name)
         or protected(state, target, victim=name)
-        or wanted_last_copy(state, target.row, name=name, now=now)
+        or wanted_last_copy(state, target.row, name=name, now=now, why=target.why)
         for name in home.shadow.gpu
     )

@@ -165,9 +165,10 @@ def _in_slot(state: FleetState, row: int, *, name: AdapterName) -> bool:
 
 
 def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
-    """What a pod should have before it takes traffic: what nobody has, then what is asked for most.
+    """What a pod should have before it takes traffic: what nobody has, then copies of what is asked for most.
 
-    Each copy takes its part of the requests, so pods that come one after another do not all get the same.
+    Copies only until the pod has its fair share of the requests, of which each copy takes its part: more of them would
+    leave no slot for what other pods have to hand over.
     """
     state = found.state
     home, keeps = state.residency.home(row), state.placement.keeps.get(row)
@@ -175,13 +176,15 @@ def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
     room = home.shadow.gpu_slots - len({**dict.fromkeys(there), **wanted})
     if room <= 0 or (keeps is not None and keeps.reserved):
         return
-    worth: dict[AdapterName, tuple[bool, float, AdapterName]] = {}
-    for name, rate in state.prices.demand.rates(now=now):
-        if rate * 60.0 >= WARM_PER_MINUTE and name not in there and not state.placement.is_deprioritised(name):
-            copies = _copies(state, name, besides=row)
-            worth[name] = copies > 0, -rate / (1 + copies), name
-    for name in nsmallest(room, worth, key=worth.__getitem__):
-        found.add(Target(row, name, Why.WARM_UP))
+    rates = {name: rate for name, rate in state.prices.demand.rates(now=now) if rate * 60.0 >= WARM_PER_MINUTE}
+    parts = {name: rate / (1 + _copies(state, name, besides=row)) for name, rate in rates.items()}
+    share = sum(rates.values()) / len(state.loads) - sum(parts.get(name, 0.0) for name in there)
+    new = [name for name in parts if name not in there and not state.placement.is_deprioritised(name)]
+    for name in nsmallest(room, new, key=lambda name: (parts[name] < rates[name], -parts[name], name)):
+        alone = parts[name] == rates[name]
+        if alone or share > 0:
+            found.add(Target(row, name, Why.WARM_UP))
+            share -= parts[name]
 
 
 def _copies(state: FleetState, name: AdapterName, *, besides: int) -> int:
