@@ -315,7 +315,8 @@ class Judge:
         idle = [name for name in home.shadow.gpu if name not in used and home.cells[name].tier is not Tier.LOADING]
         assert idle, f"{pod}: all slots are in use"
         kept = [name for name in idle if self.kept(state, target, name)]
-        last = [name for name in idle if self.last_copy(state, row, name, now=now)]
+        expected = target.why in (Why.SCHEDULE, Why.TRIGGER, Why.GROUP)
+        last = [name for name in idle if self.last_copy(state, row, name, now=now, asked=4.0 if expected else 1.0)]
         assert idle[0] not in kept, f"{pod}: {idle[0]} is pinned or wanted more than {target}"
         if idle[0] in last:
             assert target.why in (Why.PIN, Why.OPERATOR), f"{pod}: {idle[0]} is a last copy, for {target}"
@@ -327,8 +328,8 @@ class Judge:
         wanted = [each.why for each in self.wanted if each.row == target.row and each.adapter == name]
         return bool(wanted) and WHYS.index(wanted[0]) <= WHYS.index(target.why)
 
-    def last_copy(self, state, row, name, *, now):
-        if state.prices.demand.rate(name, now=now) * 60.0 < 1.0 or not state.residency.registry.accepts(row, name):
+    def last_copy(self, state, row, name, *, now, asked):
+        if state.prices.demand.rate(name, now=now) * 60.0 < asked or not state.residency.registry.accepts(row, name):
             return False
         for other in state.loads:
             cell = state.residency.home(other).cells.get(name)
