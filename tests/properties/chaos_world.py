@@ -7,6 +7,7 @@ believes; with what happened meanwhile. Not here: what is expected (see `test_co
 from random import Random
 from typing import NamedTuple
 
+from lorapick.core.placement.commands import LONGEST
 from lorapick.model import events as said
 from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.effects import Load, Register, Touch
@@ -65,7 +66,7 @@ class Gap(NamedTuple):
     commands: int
     """Commands that the pod was given in this time."""
     lost: int
-    """Of these nobody heard of again."""
+    """Commands that nobody heard of again, and that were not given up before."""
 
 
 class ChaosWorld(World):
@@ -74,7 +75,7 @@ class ChaosWorld(World):
     def __init__(self, setup: Setup, *, faults: Faults, seed: int) -> None:
         self.faults = faults
         self.chance = Random(seed)
-        self.lost = dict.fromkeys(PODS, 0)
+        self.lost: dict[str, list[float]] = {pod: [] for pod in PODS}
         self.given = dict.fromkeys(PODS, 0)
         self.deaths = dict.fromkeys(PODS, 0)
         self.downs: dict[str, list[tuple[float, float]]] = {pod: [] for pod in PODS}
@@ -96,7 +97,7 @@ class ChaosWorld(World):
         def command(effect):
             self.given[effect.pod] += 1
             if self.happens(self.faults.lost):
-                self.lost[effect.pod] += 1
+                self.lost[effect.pod].append(self.kernel.now)
                 return
             if self.happens(self.faults.kills):
                 self.kernel.at(
@@ -158,8 +159,8 @@ class Truth(Tally):
     def __init__(self, world: ChaosWorld) -> None:
         super().__init__(start=0.0, window=10.0)
         self.world = world
-        self.since: dict[tuple[str, str], tuple[float, int, int]] = {}
-        """Pins that are missing: since when, and how many commands had been given and lost by then."""
+        self.since: dict[tuple[str, str], tuple[float, int]] = {}
+        """Pins that are missing: since when, and how many commands their pod had been given by then."""
         self.gaps: list[Gap] = []
 
     def begin(self, now):
@@ -184,15 +185,16 @@ class Truth(Tally):
 
     def gone(self, pod, name, *, t):
         if pod in self.world.pinned_on(name):
-            self.since.setdefault((pod, name), (t, self.world.given[pod], self.world.lost[pod]))
+            self.since.setdefault((pod, name), (t, self.world.given[pod]))
 
     def there(self, pod, name, *, t):
         began = self.since.pop((pod, name), None)
         if began is not None:
-            since, given, lost = began
+            since, given = began
             downs = [(max(since, start), min(t, end)) for start, end in self.world.downs[pod]]
             down = sum(max(0.0, end - start) for start, end in downs)
-            self.gaps.append(Gap(t - since, down, self.world.given[pod] - given, self.world.lost[pod] - lost))
+            lost = sum(since - LONGEST <= when for when in self.world.lost[pod])
+            self.gaps.append(Gap(t - since, down, self.world.given[pod] - given, lost))
 
 
 def chaos(faults: Faults, *, seed: int, rate: float, settles: float) -> ChaosWorld:

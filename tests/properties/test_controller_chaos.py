@@ -47,7 +47,7 @@ def test_pins_come_back_when_commands_are_never_answered():
     faults = Faults(lost=0.1)
     world = chaos(faults, seed=1, rate=5.0, settles=LONGEST + 5.0)
     assert world.missing() == []
-    assert sum(world.lost.values()) >= 4
+    assert sum(map(len, world.lost.values())) >= 4
     for gap in world.truth.gaps:
         assert gap.seconds <= bound(gap, faults), gap
 
