@@ -3,7 +3,7 @@
 In: a `Random`, which may be Hypothesis's. The policy is random targets in place of `core.placement.sources.collect`.
 The judge looks at each command as it is given, before anything of it is believed, and keeps its own books: what is in
 flight, what pods were told, what they loaded. It shares no rule with `core.placement.guard`.
-Not here: how often and with which seeds (see `test_guard`).
+Not here: how often and with which seeds (see `test_guard_under_any_policy`).
 """
 
 from collections import deque
