@@ -146,7 +146,7 @@ class Run:
                 # Nobody holds requests back, so that pods meet more adapters than they have slots.
                 admission=AdmissionSettings(slot_budget=False, max_wait=0.0),
                 budgets=BudgetSettings(loads_at_once=99, pods_loading_share=1.0),
-                # The course commands loads by itself, and carries out no others: pods that restart would warm up for good.
+                # The course commands loads by itself and carries out no others: pods that restart would never be warm.
                 placement=PlacementSettings(enabled=False),
             ),
             seed=seed,
