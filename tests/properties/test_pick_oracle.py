@@ -84,7 +84,7 @@ class World:
             columns.queue[row] = choice([0.0, 0.0, 1.0, 2.0, 7.0, 8.0] if not self.calm else [0.0, 1.0, 7.0])
             columns.gpu[row] = self.share()
             columns.free_slots[row] = choice([0.0, 1.0])
-            columns.leave(row, choice([inf, inf, 2.0, 0.0, -1.0]))
+            columns.leave(row, choice([inf, inf, 2.0, 0.0, -1.0]), kept=choice([0.0, 0.0, 1.0, inf]))
             columns.load_price[row] = choice([0.0, 0.1, self.chance.random()])
             columns.load[row] = float(choice([0, 0, 1, 2, 9, self.chance.randrange(2_000_000)]))
             columns.scraped[row] = self.scrape()
@@ -163,7 +163,7 @@ def test_a_copy_is_judged_as_the_original_was(world, policy, draw):
         columns.queue[row] += 1
         columns.load[row] += 1
         columns.load_price[row] += 1
-        columns.leave(row, 0.0)
+        columns.leave(row, 0.0, kept=0.0)
         columns.scraped[row] = NEVER_SCRAPED
         columns.adapters["legal"][row] ^= TIER_BITS
     columns.add(plain_pod("new"))
