@@ -139,13 +139,12 @@ def _keep(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Touch what is to stay and would be the next to go, where others may come."""
     effects: list[Effect] = []
     placement = state.placement
-    for next_one in ahead.to_touch(state):
-        effects += giving.touch(state, next_one, now=now, cause=cause)
-    for row in dict.fromkeys([*placement.keeps, *placement.guarded]):
-        if row not in state.loads or state.loads[row].circuit_open:
-            continue
-        target = _endangered(state, row)
-        if target is not None:
+    targets = ahead.to_touch(state)
+    rows = [row for row in dict.fromkeys([*placement.keeps, *placement.guarded]) if row in state.loads]
+    targets += [target for row in rows if (target := _endangered(state, row)) is not None]
+    for target in targets:
+        load = state.loads[target.row]
+        if not (load.circuit_open or load.draining):  # nobody loads there
             effects += giving.touch(state, target, now=now, cause=cause)
     return effects
 
