@@ -58,6 +58,7 @@ class Command(NamedTuple):
     adapter: AdapterName
     why: Why
     asked: Seconds
+    brings: Brings = Brings.NOTHING
 
 
 class Commands:
@@ -91,19 +92,24 @@ class Commands:
         """Whether a pod has a command other than a touch."""
         return row in self.under_way
 
+    def bringing(self, row: int, adapter: AdapterName) -> bool:
+        """Whether a pod was told to bring an adapter in, and has not answered."""
+        commands = (self.under_way.get(row), self.touches.get(row))
+        return any(each is not None and each.adapter == adapter and each.brings is Brings.IN for each in commands)
+
     def unloading(self, adapter: AdapterName) -> list[int]:
         """Rows of pods that are told to forget an adapter."""
         return [
             row for row, command in self.under_way.items() if command.kind is Kind.UNLOAD and command.adapter == adapter
         ]
 
-    def begin(self, row: int, command: Command, *, brings: Brings = Brings.NOTHING, insisted: bool = True) -> None:
+    def begin(self, row: int, command: Command, *, insisted: bool = True) -> None:
         """A command is given; what brings an adapter and is not `insisted` on counts against the churn budget."""
         table = self.touches if command.kind is Kind.TOUCH else self.under_way
         assert row not in table, f"row {row} has a command already: {table[row]}"
         table[row] = command
         self.given[command.kind, command.why] = self.given.get((command.kind, command.why), 0) + 1
-        pair = (row, command.adapter)
+        pair, brings = (row, command.adapter), command.brings
         if brings is not Brings.NOTHING:
             _remember(self._settled, pair, value=command.asked)
             second = brings is Brings.IN and self.halfway(*pair)

@@ -62,8 +62,8 @@ def unload(state: FleetState, target: Target, *, now: Seconds, cause: int) -> li
 
 def _begin(state: FleetState, target: Target, *, kind: Kind, now: Seconds, brings: Brings = Brings.NOTHING) -> None:
     placement = state.placement
-    command = Command(kind, target.adapter, target.why, now)
-    placement.commands.begin(target.row, command, brings=brings, insisted=target.why in INSISTED)
+    command = Command(kind, target.adapter, target.why, now, brings)
+    placement.commands.begin(target.row, command, insisted=target.why in INSISTED)
     placement.refusals.pop((target.row, target.adapter), None)
 
 

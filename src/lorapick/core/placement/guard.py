@@ -128,6 +128,13 @@ def holds(state: FleetState, row: int, *, name: AdapterName) -> bool:
     return state.columns.adapter_row(name)[row] & TIER_BITS >= Tier.LOADING
 
 
+def has(state: FleetState, row: int, *, name: AdapterName) -> bool:
+    """Whether a pod has an adapter in a slot, by more than that it should have it by now."""
+    if state.columns.adapter_row(name)[row] & TIER_BITS <= Tier.LOADING:
+        return False
+    return state.residency.home(row).cells[name].proven or not state.placement.commands.bringing(row, name)
+
+
 def rows_loading(state: FleetState) -> int:
     """Pods that load, by request or by command, or are told to; those that take no traffic yet are not counted."""
     told, warming = state.placement.commands.under_way, state.placement.warming

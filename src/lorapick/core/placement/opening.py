@@ -6,7 +6,6 @@ nobody else has until somebody has it, for `placement.handover` at most. Neither
 Not here: what they should have (see `core.placement.sources`).
 """
 
-from lorapick.core.columns import TIER_BITS
 from lorapick.core.placement import guard
 from lorapick.core.requests import gate, release
 from lorapick.core.state import FleetState
@@ -91,10 +90,10 @@ def settle(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 
 def _there(state: FleetState, row: int, *, name: AdapterName) -> bool:
     """Whether an adapter is in a slot, or will not come."""
-    placement, there = state.placement, state.columns.adapter_row(name)[row] & TIER_BITS > Tier.LOADING
+    placement = state.placement
     refusal = placement.refusals.get((row, name))
     lasting = refusal is not None and refusal.reason in LASTING
-    return there or lasting or placement.commands.failures(row, name) >= ATTEMPTS
+    return guard.has(state, row, name=name) or lasting or placement.commands.failures(row, name) >= ATTEMPTS
 
 
 def _note(state: FleetState, row: int, *, kind: str, names: list[AdapterName], cause: int) -> Note:

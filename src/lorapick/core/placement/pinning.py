@@ -7,7 +7,7 @@ Not here: the arithmetic (see `core.placement.pins`), loading.
 from collections.abc import Mapping
 
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement.guard import cannot_serve
+from lorapick.core.placement.guard import cannot_serve, has
 from lorapick.core.placement.keeping import Keeps
 from lorapick.core.placement.pins import Pinned, PinPod, Told, meant
 from lorapick.core.placement.pins import place as place_pins
@@ -126,16 +126,12 @@ def _count_missing(state: FleetState, *, now: Seconds) -> None:
     missing = {
         (target.row, target.adapter): None
         for target in targets(state)
-        if not _in_slot(state, target.row, name=target.adapter)
+        if not has(state, target.row, name=target.adapter)
     }
     for pair in [pair for pair in placement.missing_since if pair not in missing]:
         placement.longest_missing = max(placement.longest_missing, now - placement.missing_since.pop(pair))
     for pair in missing:
         placement.missing_since.setdefault(pair, now)
-
-
-def _in_slot(state: FleetState, row: int, *, name: AdapterName) -> bool:
-    return state.columns.adapter_row(name)[row] & TIER_BITS > Tier.LOADING
 
 
 def _say(state: FleetState, *, cause: int) -> list[Effect]:

@@ -6,7 +6,7 @@ In: the fleet's state. Out: targets, most insistent first; none twice. Not here:
 from heapq import nsmallest
 
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement import ahead, by_load, opening, pinning
+from lorapick.core.placement import ahead, by_load, guard, opening, pinning
 from lorapick.core.placement.assigning import rows_for
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.targets import Target
@@ -159,9 +159,9 @@ def _said(order: Order, kind: str, *, cause: int) -> Note:
 
 
 def _in_slot(state: FleetState, row: int, *, name: AdapterName) -> bool:
-    tier = state.columns.adapter_row(name)[row] & TIER_BITS
     # Whoever asked for a load on an engine whose loads end in host memory has it when it is there.
-    return tier > Tier.LOADING or (state.residency.home(row).caches.loads_to_host and tier >= Tier.CPU)
+    in_host = state.columns.adapter_row(name)[row] & TIER_BITS >= Tier.CPU
+    return guard.has(state, row, name=name) or (state.residency.home(row).caches.loads_to_host and in_host)
 
 
 def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
