@@ -111,6 +111,8 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     state.unloads.gone(row)
     state.placement.forget_pod(row)
     stir(state, now=now)
+    if state.placement.warming:
+        state.placement.hurry(now)  # whoever warms up may be needed now
     del state.loads[row]
     state.gates.recount()
     state.count_slots()
