@@ -36,7 +36,8 @@ def _candidates(state: FleetState, want: Want) -> list[int]:
         meant = pod.name in want.pods if want.pods else fits(want.selector, pod)
         keeps = state.placement.keeps.get(row)
         reserved = keeps is not None and keeps.reserved and want.adapter not in keeps.pinned
-        away = state.loads[row].draining or state.columns.prefill_only[row]
+        taken = (row, want.adapter) in state.placement.unwanted and want.why is not Why.OPERATOR
+        away = taken or state.loads[row].draining or state.columns.prefill_only[row]
         if meant and not reserved and not away and cannot_serve(state, row, name=want.adapter) is None:
             found.append(row)
     return found

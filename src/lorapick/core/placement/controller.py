@@ -9,7 +9,7 @@ Not here: sources (see `core.placement.sources`), the guard's rules, how command
 
 from math import inf
 
-from lorapick.core.placement import ahead, giving, guard, opening, pinning, registering, sources
+from lorapick.core.placement import ahead, giving, guard, opening, pinning, registering, sources, turning
 from lorapick.core.placement.state import Refusal
 from lorapick.core.placement.targets import ORDER, Target
 from lorapick.core.state import FleetState
@@ -57,6 +57,7 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     effects += registering.register(state, now=now, cause=cause)
     effects += registering.withdraw(state, now=now, cause=cause)
     effects += opening.settle(state, now=now, cause=cause)
+    placement.forget_refusals(unknown=lambda row: registering.unknown(state, row))
     placement.last_tick = now
     placement.next_tick = now + state.settings.placement.tick if _busy(state) else inf
     return effects
@@ -97,7 +98,7 @@ def _pursue(state: FleetState, target: Target, *, now: Seconds, cause: int) -> l
         }
         effects.append(Note(cause=cause, kind="load_refused", facts=facts))
     if reason in (guard.EVICTS_KEPT, guard.EVICTS_LAST_COPY):
-        effects += _turn(state, target, now=now, cause=cause)
+        effects += turning.turn(state, target, now=now, cause=cause)
     return effects
 
 
@@ -113,26 +114,6 @@ def _claim(state: FleetState) -> None:
         placement.claims.clear()
         placement.claims.update(claims)
         state.gates.recount()
-
-
-def _turn(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
-    """Have the next victim used, so that another one is: if some other there may go."""
-    home = state.residency.home(target.row)
-    victim = home.shadow.next_out(home.busy)
-    if victim is None or not _other_victim(state, target, now=now):
-        return []
-    why = state.placement.wanted.get(target.row, {}).get(victim, target.why)
-    return giving.touch(state, Target(target.row, victim, why), now=now, cause=cause)
-
-
-def _other_victim(state: FleetState, target: Target, *, now: Seconds) -> bool:
-    home = state.residency.home(target.row)
-    return any(
-        not home.busy(name)
-        and not guard.protected(state, target, victim=name)
-        and not guard.wanted_last_copy(state, target.row, name=name, now=now, why=target.why)
-        for name in home.shadow.gpu
-    )
 
 
 def _keep(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:

@@ -64,7 +64,8 @@ def _begin(state: FleetState, target: Target, *, kind: Kind, now: Seconds, bring
     placement = state.placement
     command = Command(kind, target.adapter, target.why, now, brings)
     placement.commands.begin(target.row, command, insisted=target.why in INSISTED)
-    placement.refusals.pop((target.row, target.adapter), None)
+    if kind is not Kind.TOUCH:
+        placement.refusals.pop((target.row, target.adapter), None)
 
 
 def _activating(state: FleetState, target: Target, *, now: Seconds) -> None:

@@ -26,7 +26,7 @@ from lorapick.model.units import AdapterName, Seconds
 
 DEMAND_PER_MINUTE = 1.0
 """Requests a minute from which on an adapter's last copy counts as asked for."""
-EXPECTED: dict[Why, None] = dict.fromkeys((Why.SCHEDULE, Why.TRIGGER, Why.GROUP))
+EXPECTED: dict[Why, None] = dict.fromkeys((Why.SCHEDULE, Why.TRIGGER, Why.GROUP, Why.REGISTER))
 EXPECTED_PER_MINUTE = 4.0
 """The same, where somebody says that requests for the newcomer will come within minutes: one request in the last
 minute is no reason to let these wait for a load."""
@@ -153,6 +153,8 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
         return ALL_BUSY
     if protected(state, target, victim=victim):
         return EVICTS_KEPT
+    if target.why is Why.REGISTER and not state.residency.registry.accepting(target.adapter):
+        return None  # nobody can serve it at all
     if wanted_last_copy(state, target.row, name=victim, now=now, why=target.why) and not _last_resort(
         state, target, home=home
     ):
@@ -161,12 +163,17 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
 
 
 def protected(state: FleetState, target: Target, *, victim: AdapterName) -> bool:
-    """Whether an adapter is pinned on the target's pod, or wanted there at least as much."""
+    """Whether an adapter is pinned on the target's pod, or wanted there at least as much.
+
+    A name that a pod does not know is answered with 404, and it is told once: only what somebody insists on is more.
+    """
     placement = state.placement
     keeps = placement.keeps.get(target.row)
     if keeps is not None and victim in keeps.pinned:
         return True
     why = placement.wanted.get(target.row, {}).get(victim)
+    if target.why is Why.REGISTER:
+        return why in (Why.OPERATOR, Why.SCHEDULE, Why.TRIGGER)
     return why is not None and ORDER[why] <= ORDER[target.why]
 
 

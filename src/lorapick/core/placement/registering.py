@@ -9,7 +9,8 @@ Not here: which adapters fit a pod (see `core.placement.guard`).
 
 from heapq import nsmallest
 
-from lorapick.core.placement import giving, guard
+from lorapick.core.placement import giving, guard, turning
+from lorapick.core.placement.state import Refusal
 from lorapick.core.placement.targets import Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect
@@ -58,8 +59,13 @@ def register(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
                 ranks[name] = _known_by(state, name)
         for name in nsmallest(TRIES, names, key=ranks.__getitem__):
             target = Target(row, name, Why.REGISTER)
-            if guard.refuse(state, target, now=now) is None:
+            reason = guard.refuse(state, target, now=now)
+            if reason is None:
                 effects += giving.register(state, target, now=now, cause=cause)
+                break
+            state.placement.refused(row, name, refusal=Refusal(reason, Why.REGISTER, now))
+            if reason in (guard.EVICTS_KEPT, guard.EVICTS_LAST_COPY):
+                effects += turning.turn(state, target, now=now, cause=cause)
                 break
     return effects
 

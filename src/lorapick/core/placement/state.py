@@ -4,7 +4,7 @@ Not here: behaviour (see `core.placement.controller`, `core.placement.guard`).
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import inf
 from typing import Any, NamedTuple
 
@@ -279,6 +279,13 @@ class Placement:
     def hurry(self, now: Seconds) -> None:
         """Something happened that the next tick should not wait for."""
         self.next_tick = min(self.next_tick, now)
+
+    def forget_refusals(self, *, unknown: Callable[[int], Collection[AdapterName]]) -> None:
+        """Of what is wanted no more; `unknown`: names that a pod should know and does not."""
+        for (row, name), refusal in [*self.refusals.items()]:
+            wanted = unknown(row) if refusal.why is Why.REGISTER else self.wanted.get(row, {})
+            if name not in wanted:
+                del self.refusals[row, name]
 
     def refused(self, row: int, adapter: AdapterName, *, refusal: Refusal) -> bool:
         """Remember what the guard said; whether that is news."""
