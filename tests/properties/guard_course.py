@@ -309,15 +309,17 @@ class Judge:
 
     def victim_may_go(self, state, home, *, target, now):
         row, pod = target.row, home.name
-        if len(home.shadow.gpu) < home.shadow.gpu_slots:
-            return
+        if len(home.shadow.gpu) < home.shadow.gpu_slots or target.adapter in home.shadow.gpu:
+            return  # in the latter case only its name is missing
         used = {flight.adapter_name for flight in state.flights.values() if flight.row == row}
         idle = [name for name in home.shadow.gpu if name not in used and home.cells[name].tier is not Tier.LOADING]
         assert idle, f"{pod}: all slots are in use"
         kept = [name for name in idle if self.kept(state, target, name)]
-        expected = target.why in (Why.SCHEDULE, Why.TRIGGER, Why.GROUP)
+        expected = target.why in (Why.SCHEDULE, Why.TRIGGER, Why.GROUP, Why.REGISTER)
         last = [name for name in idle if self.last_copy(state, row, name, now=now, asked=4.0 if expected else 1.0)]
         assert idle[0] not in kept, f"{pod}: {idle[0]} is pinned or wanted more than {target}"
+        if target.why is Why.REGISTER and not state.residency.registry.accepting(target.adapter):
+            return  # nobody can serve it at all
         if idle[0] in last:
             assert target.why in (Why.PIN, Why.OPERATOR), f"{pod}: {idle[0]} is a last copy, for {target}"
             assert all(name in kept or name in last for name in idle), f"{pod}: others than {idle[0]} may go"
@@ -326,6 +328,8 @@ class Judge:
         if target.row in state.placement.pinned.rows.get(name, ()):
             return True
         wanted = [each.why for each in self.wanted if each.row == target.row and each.adapter == name]
+        if target.why is Why.REGISTER:
+            return bool(wanted) and wanted[0] in (Why.OPERATOR, Why.SCHEDULE, Why.TRIGGER)
         return bool(wanted) and WHYS.index(wanted[0]) <= WHYS.index(target.why)
 
     def last_copy(self, state, row, name, *, now, asked):

@@ -10,7 +10,7 @@ import msgspec
 
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.placement import by_load, pinning
-from lorapick.core.placement.controller import wake
+from lorapick.core.placement.controller import stir, wake
 from lorapick.core.placement.pins import meant
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.wants import Want, fits
@@ -139,7 +139,7 @@ def on_adapter_checked(state: FleetState, event: AdapterChecked, *, now: Seconds
     placement, name = state.placement, event.adapter
     before = placement.problems.pop(name, None)
     placement.facts[name] = event.facts
-    wake(state, now=now)
+    stir(state, now=now)
     if event.problem is None:
         return _learn(state, name, event=event)
     placement.problems[name] = event.problem
@@ -239,7 +239,7 @@ def on_trigger_fired(state: FleetState, event: TriggerFired, *, now: Seconds) ->
         known=lambda name: name in state.adapters or registry.known(name),
     )
     if fired.wants:
-        wake(state, now=now)
+        state.placement.hurry_a_little(now)
     refused = [{"event": event.name, "why": each.why.value, "detail": each.words} for each in fired.refusals]
     return [Note(cause=event.id, kind=TRIGGER_REFUSED, facts={**facts}) for facts in refused]
 

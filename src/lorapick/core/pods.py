@@ -8,6 +8,7 @@ import msgspec
 
 from lorapick.core.admission.pressure import tier_of
 from lorapick.core.placement import opening
+from lorapick.core.placement.compat import drift
 from lorapick.core.placement.controller import stir
 from lorapick.core.podload import PodLoad
 from lorapick.core.relief import relieve
@@ -141,6 +142,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
         load.dcgm = None
+    effects += _drift(state, row, report=report, cause=event.id)
     _resize(state, row, report=report)
     if report.gpu_blocks:
         state.prefixes.bound(row, report.gpu_blocks)
@@ -168,6 +170,16 @@ def _listed(state: FleetState, row: int, *, report: PodReport, since: Seconds) -
         state.unloads.listed(row, (entry.name for entry in report.loaded), since=since)
     elif report.registered is not None:
         state.unloads.listed(row, report.registered, since=since)
+
+
+def _drift(state: FleetState, row: int, *, report: PodReport, cause: int) -> list[Effect]:
+    """Say once where a pod's own flags are others than the configuration's; its own count."""
+    pod = state.columns.pods[row]
+    assert pod is not None
+    told = state.placement.drift.setdefault(row, {})
+    new = [line for line in drift(pod, report) if line not in told]
+    told.update(dict.fromkeys(new))
+    return [Note(cause=cause, kind="drift", facts={"pod": pod.name, "why": line}) for line in new]
 
 
 def _resize(state: FleetState, row: int, *, report: PodReport) -> None:

@@ -164,6 +164,8 @@ def wait(case: Case) -> list[Effect]:
             until=until,
         )
     )
+    if state.placement.keeps:
+        state.placement.hurry(now)  # a touch may be all that is needed
     made = pick_value(case, NOBODY, reason=Reason.HELD_FOR_SLOT)
     journal(case, made, outcome="held")
     held = Hold(cause=case.cause, request_id=request.id, until=until, reason=Reason.HELD_FOR_SLOT, pick=made)

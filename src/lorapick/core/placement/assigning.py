@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import xxhash
 
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement.guard import cannot_serve
+from lorapick.core.placement.guard import cannot_serve, holds
 from lorapick.core.placement.wants import Want, fits
 from lorapick.core.state import FleetState
 from lorapick.model.placement import Why
@@ -25,6 +25,12 @@ Wanted = Mapping[int, Mapping[AdapterName, Why]]
 def rows_for(state: FleetState, want: Want, *, wanted: Wanted, before: tuple[int, ...] = ()) -> tuple[int, ...]:
     """Rows for one want; fewer than it asks for when no more pods fit or have a slot."""
     name = want.adapter
+    if (
+        len(before) == want.replicas
+        and not want.pods
+        and all(_stays(state, row, want=want, wanted=wanted) for row in before)
+    ):
+        return before
     rows = [row for row in _candidates(state, want) if _has_slot(state, row, name=name, wanted=wanted)]
     count = len(want.pods) if want.pods else want.replicas
     return tuple(sorted(rows, key=lambda row: _rank(state, row, name=name, wanted=wanted, before=before))[:count])
@@ -41,6 +47,16 @@ def _candidates(state: FleetState, want: Want) -> list[int]:
         if meant and not reserved and not away and cannot_serve(state, row, name=want.adapter) is None:
             found.append(row)
     return found
+
+
+def _stays(state: FleetState, row: int, *, want: Want, wanted: Wanted) -> bool:
+    """Whether a pod has what it was chosen for, and may keep it: then nobody is looked for anew."""
+    pod = state.columns.pods[row] if row in state.loads else None
+    if pod is None or not fits(want.selector, pod) or not _has_slot(state, row, name=want.adapter, wanted=wanted):
+        return False
+    load = state.loads[row]
+    away = load.draining or load.circuit_open or state.columns.fresh_until[row] < state.now
+    return not away and (row, want.adapter) not in state.placement.unwanted and holds(state, row, name=want.adapter)
 
 
 def _has_slot(state: FleetState, row: int, *, name: AdapterName, wanted: Wanted) -> bool:

@@ -41,6 +41,7 @@ def ask(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     placement.asked_version += 1
     found = problem(state, now=now)
     if not found.adapters:
+        placement.plan, placement.moving = {}, {}  # nobody asks for anything any more
         return []
     effects: list[Effect] = _rebalance(state, found, now=now, cause=cause)
     return [*effects, Solve(cause=cause, problem=found)]
@@ -140,15 +141,33 @@ def _pods(state: FleetState, rows: NDArray[np.intp], *, may: Mapping[int, None])
     return tuple(state.columns.targets[row].pod for row in rows.tolist() if row in may)
 
 
+def _per_pod(state: FleetState, found: PlacementProblem) -> dict[tuple[AdapterName, PodName], float]:
+    """Whose the load of each pod is, by the requests that it has now: Little's law, the service being alike."""
+    rates: dict[tuple[AdapterName, PodName], float] = {}
+    for adapter in found.adapters:
+        there = {pod: _in_flight(state, pod, name=adapter.adapter) for pod in adapter.now_on}
+        total = sum(there.values())
+        if total:
+            rates |= {(adapter.adapter, pod): adapter.rate * count / total for pod, count in there.items()}
+    return rates
+
+
+def _in_flight(state: FleetState, pod: PodName, *, name: AdapterName) -> int:
+    cell = state.residency.home(state.columns.row_of[pod]).cells.get(name)
+    return cell.in_flight if cell is not None else 0
+
+
 def _rebalance(state: FleetState, found: PlacementProblem, *, now: Seconds, cause: int) -> list[Effect]:
     """Moves that pay, within what is left of the churn budget; the guard has its say as with any other."""
     placement, row_of = state.placement, state.columns.row_of
     budget = int(state.settings.placement.moves_per_minute - placement.commands.moves_in_last_minute(now))
     effects: list[Effect] = []
-    moves = rebalance(found, budget=max(0, budget))
+    moves = rebalance(found, rates=_per_pod(state, found), budget=max(0, budget))
     for move in moves:
         if move.action is not Action.LOAD:
             continue
+        held = placement.plan.get(move.adapter, ())
+        placement.plan[move.adapter] = tuple(pod for pod in held if pod != move.source)
         placement.moving[row_of[move.pod], move.adapter] = now + MOVE_LASTS
         facts: dict[str, str | float] = {"adapter": move.adapter, "to": move.pod, "why": move.why}
         effects.append(Note(cause=cause, kind="rebalance", facts=facts))

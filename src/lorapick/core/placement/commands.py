@@ -8,6 +8,7 @@ Not here: which commands are wise (see `core.placement.guard`).
 
 from collections import deque
 from enum import Enum, StrEnum
+from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from lorapick.model.placement import Why
@@ -65,13 +66,25 @@ class Commands:
     """Of all pods, by row."""
 
     __slots__ = (
-        "_failures", "_halfway", "_loads", "_moves", "_settled", "failed", "given", "succeeded", "touches", "under_way",
+        "_failures",
+        "_halfway",
+        "_loads",
+        "_moves",
+        "_settled",
+        "_touched",
+        "failed",
+        "given",
+        "succeeded",
+        "touches",
+        "under_way",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.under_way: dict[int, Command] = {}
         """Loads, unloads and registrations."""
         self.touches: dict[int, Command] = {}
+        self._touched: dict[int, tuple[Seconds, int]] = {}
+        """By row: when the last touch ended, and how many in a row have failed."""
         self._loads: dict[int, deque[Seconds]] = {}
         """When the loads of the last minute began, by row."""
         self._moves: deque[Seconds] = deque()
@@ -131,6 +144,8 @@ class Commands:
         del table[row]
         counts = self.succeeded if failed is Failed.NO else self.failed
         counts[kind] = counts.get(kind, 0) + 1
+        if kind is Kind.TOUCH:
+            self._touched[row] = (now, 0 if failed is Failed.NO else self._touched.get(row, (now, 0))[1] + 1)
         if failed is Failed.NO:
             self._failures.pop((row, adapter), None)
         elif kind is not Kind.TOUCH:
@@ -139,6 +154,16 @@ class Commands:
                 count = max(count, PATIENT)
             _remember(self._failures, (row, adapter), value=(count, now + _pause(count)))
         return command
+
+    def since_touch(self, row: int, *, now: Seconds) -> Seconds:
+        """Time since a pod last answered a touch."""
+        return now - self._touched.get(row, (-inf, 0))[0]
+
+    def may_touch(self, row: int, *, now: Seconds) -> bool:
+        """Whether a pod may be asked for a touch: none is under way, and it has not failed several just now."""
+        at, failures = self._touched.get(row, (-inf, 0))
+        pause = min(LONGEST_PAUSE, 2.0 ** min(failures, 16)) if failures else 0.0
+        return row not in self.touches and now - at >= pause
 
     def overdue(self, now: Seconds) -> list[tuple[int, Command]]:
         """Commands of which nothing was heard for too long."""
@@ -149,6 +174,7 @@ class Commands:
         """The pod is gone, or its process is new: nothing that was asked of it will happen."""
         self.under_way.pop(row, None)
         self.touches.pop(row, None)
+        self._touched.pop(row, None)
         self._loads.pop(row, None)
         for table in (self._failures, self._settled, self._halfway):
             _forget(table, row)

@@ -17,6 +17,9 @@ from lorapick.model.effects import Effect, Note
 from lorapick.model.placement import Why
 from lorapick.model.units import AdapterName, Seconds
 
+BETWEEN_TOUCHES: Seconds = 5.0
+"""On one pod, while nobody waits: uses of other adapters make a pin the next to go again and again."""
+
 
 def due(state: FleetState, *, now: Seconds) -> bool:
     """Whether it is time for a tick."""
@@ -133,18 +136,22 @@ def _keep(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 def _endangered(state: FleetState, row: int) -> Target | None:
     """Who is to stay and would be thrown out by the next load, unless nobody there may go."""
     placement, home = state.placement, state.residency.home(row)
-    keeps = placement.keeps.get(row)
-    pinned = keeps.endangered(home) if keeps is not None else None
-    if keeps is not None and pinned is not None and len(keeps.pinned) < home.shadow.gpu_slots:
-        return Target(row, pinned, Why.PIN)
-    if home.shadow.free > 0 or not placement.commands.loads_in_last_minute(row, now=state.now):
-        return None  # nobody comes
+    if home.shadow.free > 0 or not _somebody_comes(state, row):
+        return None
     victim = home.shadow.next_out(home.busy)
     if victim is None or not _stays(state, row, name=victim):
         return None
     others = [name for name in home.shadow.gpu if not home.busy(name) and not _stays(state, row, name=name)]
     why = placement.wanted.get(row, {}).get(victim, Why.PIN)
     return Target(row, victim, why) if others else None
+
+
+def _somebody_comes(state: FleetState, row: int) -> bool:
+    """Whether a load may begin there soon: somebody waits, or others were loaded of late; then not too often."""
+    if len(state.queues):
+        return True
+    commands, now = state.placement.commands, state.now
+    return commands.loads_in_last_minute(row, now=now) > 0 and commands.since_touch(row, now=now) >= BETWEEN_TOUCHES
 
 
 def _stays(state: FleetState, row: int, *, name: AdapterName) -> bool:

@@ -41,7 +41,7 @@ def register(state: FleetState, target: Target, *, now: Seconds, cause: int) -> 
 
 def touch(state: FleetState, target: Target, *, now: Seconds, cause: int) -> list[Effect]:
     """Have a pod use an adapter for one token."""
-    if target.row in state.placement.commands.touches:
+    if not state.placement.commands.may_touch(target.row, now=now):
         return []
     brings = state.residency.home(target.row).cell(target.adapter).tier < Tier.LOADING
     _begin(state, target, kind=Kind.TOUCH, now=now, brings=Brings.IN if brings else Brings.NOTHING)

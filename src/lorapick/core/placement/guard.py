@@ -30,6 +30,8 @@ EXPECTED: dict[Why, None] = dict.fromkeys((Why.SCHEDULE, Why.TRIGGER, Why.GROUP,
 EXPECTED_PER_MINUTE = 4.0
 """The same, where somebody says that requests for the newcomer will come within minutes: one request in the last
 minute is no reason to let these wait for a load."""
+MOST_FITS = 200_000
+"""Pairs of pod and adapter of which it is remembered whether they fit."""
 SETTLING: Seconds = 60.0
 """What was brought to a pod by command and has gone since is not brought there again so soon, unless insisted on."""
 THERE = "there"
@@ -51,7 +53,16 @@ def refuse(state: FleetState, target: Target, *, now: Seconds) -> str | None:
 
 
 def cannot_serve(state: FleetState, row: int, *, name: AdapterName) -> str | None:
-    """Why a pod can never serve an adapter, whatever happens; None: it can."""
+    """Why a pod can never serve an adapter, whatever happens; None: it can. Remembered until something changes."""
+    placement = state.placement
+    if placement.fits_at != placement.looks or len(placement.fits) > MOST_FITS:
+        placement.fits, placement.fits_at = {}, placement.looks
+    if (row, name) not in placement.fits:
+        placement.fits[row, name] = _misfit(state, row, name=name)
+    return placement.fits[row, name]
+
+
+def _misfit(state: FleetState, row: int, *, name: AdapterName) -> str | None:
     columns, pod = state.columns, state.columns.pods[row]
     assert pod is not None
     problem = state.placement.problems.get(name)
@@ -146,8 +157,8 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
     home = state.residency.home(target.row)
     if home.caches.loads_to_host and home.cell(target.adapter).tier < Tier.CPU:
         return None  # it comes to host memory, and takes no slot yet
-    if home.shadow.free > 0:
-        return None
+    if home.shadow.free > 0 or target.adapter in home.shadow.gpu:
+        return None  # in the latter case only its name is missing
     victim = home.shadow.next_out(home.busy)
     if victim is None:
         return ALL_BUSY

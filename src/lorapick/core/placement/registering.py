@@ -19,6 +19,8 @@ from lorapick.model.units import AdapterName, Seconds
 
 TRIES = 4
 """Names that the guard is asked about for one pod in one tick."""
+LOOKS = 64
+"""Names of which it is found out whether they fit, likewise; those that do not are left out from then on."""
 
 
 def any_to_register(state: FleetState) -> bool:
@@ -27,21 +29,18 @@ def any_to_register(state: FleetState) -> bool:
 
 
 def unknown(state: FleetState, row: int) -> list[AdapterName]:
-    """Names that a pod should know, could serve and does not know; none while it has not been asked."""
+    """Names that a pod should know, if it can serve them, and does not; none while it has not been asked."""
     placement, registry = state.placement, state.residency.registry
     listed = registry.listed(row)
     if listed is None:
         return []
-    key = (id(listed), registry.declarations, placement.looks)
+    key = id(listed), registry.declarations
     cached = placement.unknown.get(row)
     if cached is None or cached[0] != key:
         names = [
             name
             for name, adapter in state.adapters.items()
-            if adapter.source is not None
-            and adapter.declared
-            and name not in listed
-            and guard.cannot_serve(state, row, name=name) is None
+            if adapter.source is not None and adapter.declared and name not in listed
         ]
         cached = placement.unknown[row] = (key, names, listed)
     return cached[1]
@@ -53,11 +52,18 @@ def register(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     ranks: dict[AdapterName, tuple[int, float]] = {}
     effects: list[Effect] = []
     for row in rows:
-        names = [name for name in unknown(state, row) if (row, name) not in state.placement.unwanted]
+        placement = state.placement
+        names = [
+            name
+            for name in unknown(state, row)
+            if (row, name) not in placement.unwanted and placement.fits.get((row, name)) is None
+        ]
         for name in names:
             if name not in ranks:
                 ranks[name] = _known_by(state, name)
-        for name in nsmallest(TRIES, names, key=ranks.__getitem__):
+        looked = nsmallest(LOOKS, names, key=ranks.__getitem__)
+        fit = [name for name in looked if guard.cannot_serve(state, row, name=name) is None]
+        for name in fit[:TRIES]:
             target = Target(row, name, Why.REGISTER)
             reason = guard.refuse(state, target, now=now)
             if reason is None:
@@ -71,7 +77,14 @@ def register(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 
 
 def _known_by(state: FleetState, name: AdapterName) -> tuple[int, float]:
+    """Those that fewest pods know first, then those that are asked for most."""
     return state.residency.registry.accepting(name), -state.prices.demand.rate(name, now=state.now)
+
+
+def may_come_back(state: FleetState, row: int, *, name: AdapterName) -> bool:
+    """Whether a pod that forgets a name could be told it again: by its source, or by what its engine lists."""
+    adapter = state.adapters.get(name)
+    return (adapter is not None and adapter.source is not None) or state.residency.home(row).caches.relieves
 
 
 def withdraw(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:

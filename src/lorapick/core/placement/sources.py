@@ -71,6 +71,10 @@ def collect(state: FleetState, *, now: Seconds, cause: int, effects: list[Effect
     for want in _by_calendar(state, now=now):
         if _known(state, want.adapter):
             found.give(want)
+        elif want.adapter not in placement.said_unknown:
+            placement.said_unknown[want.adapter] = None
+            facts: dict[str, str | float] = {"adapter": want.adapter, "why": want.why.value, "of": want.name}
+            effects.append(Note(cause=cause, kind="nobody_knows", facts=facts))
     _followers(found, now=now)
     for row in placement.warming:
         _warm_up(found, row, now=now)

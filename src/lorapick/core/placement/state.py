@@ -91,7 +91,10 @@ class Placement:
         "claims",
         "commands",
         "deprioritised",
+        "drift",
         "facts",
+        "fits",
+        "fits_at",
         "forecast",
         "groups",
         "guarded",
@@ -116,6 +119,7 @@ class Placement:
         "replicas",
         "retiring",
         "said_of_pins",
+        "said_unknown",
         "schedules",
         "scorer",
         "solve_at",
@@ -136,6 +140,10 @@ class Placement:
         self.claims: dict[int, None] = {}
         """Pods on which a pin waits for a load to end."""
         self.pinned = Pinned({}, {})
+        self.said_unknown: dict[AdapterName, None] = {}
+        """Adapters that somebody wants and nobody knows, of which a note told."""
+        self.drift: dict[int, dict[str, None]] = {}
+        """Where a pod says otherwise than the configuration, of which notes told."""
         self.said_of_pins: dict[AdapterName, str] = {}
         """Problems of pins that a note told of."""
         self.orders: list[Order] = []
@@ -145,9 +153,13 @@ class Placement:
         """Names that the operator took from a pod: they are not told to it again until the operator loads them."""
         self.looks = 0
         """Counts what changed of what is wanted, of pods, and of whether these fit adapters."""
+        self.fits: dict[tuple[int, AdapterName], str | None] = {}
+        """Why pods cannot serve adapters; None: they can."""
+        self.fits_at = -1
+        """`looks` when these were found."""
         self.pinned_at = -1
         """`looks` when pins were last placed."""
-        self.unknown: dict[int, tuple[tuple[int, int, int], list[AdapterName], object]] = {}
+        self.unknown: dict[int, tuple[tuple[int, int], list[AdapterName], object]] = {}
         """Names that a pod should know and does not, as of its last list."""
         self.assigned: dict[tuple[Why, str, AdapterName], tuple[int, ...]] = {}
         """Rows that each want was given, so that it keeps them."""
@@ -305,6 +317,7 @@ class Placement:
         self.warming.pop(row, None)
         self.leaving.pop(row, None)
         self.guarded.pop(row, None)
+        self.drift.pop(row, None)
         self.unknown.pop(row, None)
         tables: tuple[dict[tuple[int, AdapterName], Any], ...]
         tables = (self.refusals, self.missing_since, self.unloads, self.unwanted, self.moving)

@@ -8,6 +8,7 @@ There is one order for an adapter at a time: a new one takes the place of the on
 
 from collections.abc import Mapping, Sequence
 
+from lorapick.core.placement.registering import may_come_back
 from lorapick.core.placement.state import Order
 from lorapick.live.changes.known import (
     check_adapter,
@@ -78,6 +79,7 @@ class Loads:
         where = f"on {', '.join(pods)}" if pods else "on all pods"
         if self._door.order_of(name) is None and not any(self._has(row, name) for row in rows):
             return self._door.unchanged(name, f"nothing knows {name} {where}")
+        self._check_may_come_back(name, rows)
         event, _ = self._door.submit(lambda t, i: UnloadAsked(t=t, id=i, adapter=name, pods=tuple(pods)))
         notes = self._of_unloading(name, rows)
         return self._door.done(name, f"unload {name} {where}", event=event, notes=notes)
@@ -95,6 +97,7 @@ class Loads:
             detail = f"{name} is not on {body.source}, so it cannot leave it; it is in a slot of {there}"
             raise OperationError(409, ApiReason.NOT_THERE, detail=detail)
         check_fit(state, name, pods=(body.target,))
+        self._check_may_come_back(name, [source])
         notes = self._replaced(name)
         event, _ = self._door.submit(
             lambda t, i: MoveAsked(t=t, id=i, adapter=name, source=body.source, target=body.target)
@@ -108,6 +111,17 @@ class Loads:
         check_enabled(self._door.state)
         check_adapter(self._door.state, name)
         check_pods(self._door.state, pods)
+
+    def _check_may_come_back(self, name: AdapterName, rows: Sequence[int]) -> None:
+        """Refuse to take a name from a pod that nobody could give it back to."""
+        state = self._door.state
+        lost = [row for row in rows if self._has(row, name) and not may_come_back(state, row, name=name)]
+        if lost:
+            pods = ", ".join(pods_of(state, lost))
+            detail = (
+                f"nobody knows a source of {name}, so it could never be loaded on {pods} again; declare it with one"
+            )
+            raise OperationError(409, ApiReason.IN_USE, detail=detail)
 
     def _check_not_pinned(self, name: AdapterName, rows: Sequence[int]) -> None:
         state = self._door.state

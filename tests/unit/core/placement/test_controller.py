@@ -88,10 +88,11 @@ def test_a_pin_that_would_go_next_is_touched_and_nothing_loads_before():
     done(book, "a", "legal")
     tick(book)
     book.arrive("x", id="one")
-    assert commands(book) == [("Touch", "a", "legal")], "x is newer than the pin now"
+    assert commands(book) == [], "x is newer than the pin now, but in use: nobody else could go"
     book.start("one")
     book.end("one")
     assert book.arrive("y", id="two")[0].startswith("two waits for a place")
+    assert commands(book) == [("Touch", "a", "legal")]
     assert book.apply(events.Touched, pod="a", adapter="legal")[0] == "two -> a (disk)"
     assert book.tier("a", "legal") == "gpu_idle"
 
