@@ -100,7 +100,14 @@ def test_nobody_is_placed_by_load_unless_asked_to():
     book = uneven(Settings())
     tick(book, 31.0)
     assert later(book) == [] == problems(book)
-    assert planned(book, {"x": ("b",)}) == []
+
+
+def test_what_moves_is_not_planned_where_it_comes_from():
+    book = uneven(Settings(placement=AUTO))
+    planned(book, {"x": ("a",), "y": ("a",)})
+    tick(book, 31.0)
+    assert later(book) == [("b", "y", "rebalance")]
+    assert placement(book).wanted == {0: {"x": "demand"}, 1: {"y": "rebalance"}}
 
 
 def test_a_plan_for_whom_nobody_asks_any_more_is_dropped_at_the_next_solve():
