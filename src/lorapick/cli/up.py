@@ -7,6 +7,7 @@ Not here: how the parts are started and kept (`live.stack`), traffic (`live.traf
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import uvloop
 
 from lorapick.cli.up_options import UpError, UpPlan, plan_of, read_pods
 from lorapick.live.addresses import in_use
+from lorapick.live.admin_token import TokenError, token_from
 from lorapick.live.processes import ChildExit
 from lorapick.live.run_lock import RunDirectoryError, RunLock
 from lorapick.live.stack import Stack, StackError
@@ -69,6 +71,7 @@ def up(
         plan = plan_of(flags)
         with RunLock(run_dir):
             _check_ports(plan)
+            _check_token(plan)
             uvloop.run(_run(plan, say))
     except (UpError, RunDirectoryError, ValueError) as error:
         print(f"lorapick up: {error}", file=sys.stderr)
@@ -83,6 +86,14 @@ def _check_ports(plan: UpPlan) -> None:
     taken = [f"{address} is in use; {remedy}" for address, remedy in plan.listens if in_use(address)]
     if taken:
         raise UpError("; ".join(taken))
+
+
+def _check_token(plan: UpPlan) -> None:
+    """Find a token that is missing before anything is started: pickers would end, one after the other."""
+    try:
+        token_from(plan.settings.server.admin_token, os.environ)
+    except TokenError as error:
+        raise UpError(str(error)) from None
 
 
 async def _run(plan: UpPlan, say: Callable[[str, dict[str, Any]], None]) -> None:

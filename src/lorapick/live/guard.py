@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lorapick.live.admin_token import Changers
+from lorapick.live.admin_token import CHANGING, Changers
 from lorapick.live.problems import problem
 from lorapick.live.web import host_of, is_ip
 from lorapick.wire.api import ApiReason
@@ -59,17 +59,21 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        answer: ASGIApp = self._refusal(headers) or self._no_changer(scope["method"], headers) or self._app
+        answer: ASGIApp = (
+            self._refusal(scope["method"], headers) or self._no_changer(scope["method"], headers) or self._app
+        )
         await answer(scope, receive, send_safe)
 
-    def _refusal(self, headers: Headers) -> Response | None:
+    def _refusal(self, method: str, headers: Headers) -> Response | None:
         host = headers.get("host", "")
         if not self._ours(host):
             ours = ", ".join(sorted(self._names))
             detail = f"Host {host!r} is not served here; call it as one of {ours}"
             return problem(421, ApiReason.HOST_REFUSED, detail=detail)
         origin = headers.get("origin")
-        if origin is not None and not self._ours(_authority(origin)):
+        # Who may look may be any page of this machine; who may change anything is the page of this very port.
+        same = origin is not None and _authority(origin).lower() == host.lower()
+        if origin is not None and not (same or (method not in CHANGING and self._ours(_authority(origin)))):
             detail = f"calls from pages of {origin!r} are refused; call the admin API from no page, or from its own"
             return problem(403, ApiReason.ORIGIN_REFUSED, detail=detail)
         return None

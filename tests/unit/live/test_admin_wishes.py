@@ -25,7 +25,7 @@ class TestPins:
         site.work()
         placement = await site.placement()
         assert placement.pins[0].missing == {}
-        assert placement.longest_pin_missing_s == 2.0
+        assert 2.0 <= placement.longest_pin_missing_s <= 3.0, "the pods answered within the second after"
         assert [(row.pod, row.why, row.tier) for row in placement.wants] == [
             ("a", "pin", "gpu_idle"), ("b", "pin", "gpu_idle"),
         ]  # fmt: skip
@@ -66,12 +66,13 @@ class TestEvents:
 
     async def test_triggers_want_what_they_name(self):
         site = self.site()
+        site.clock.now += 1.0
         answer = await site.ask("POST", "/v1/events", {"name": "tenant.login", "attributes": {"tenant": "legal"}})
         found = done(answer)
         assert found.understood == "tenant.login: load legal for a while"
         assert len(found.pods) == 1
         assert site.told[-1] == events.TriggerFired(
-            t=100.0, id=found.event, name="tenant.login", attributes={"tenant": "legal"}
+            t=101.0, id=found.event, name="tenant.login", attributes={"tenant": "legal"}
         )
 
     async def test_one_of_two_triggers(self):

@@ -108,6 +108,12 @@ def read_contents(files: Files) -> Contents:
     return Contents(found, config.digest)
 
 
+def _require_regular(file: Path) -> None:
+    """A pipe would keep whoever opens it waiting."""
+    if file.exists() and not file.is_file():
+        raise AdapterSourceError(SourceReason.UNREADABLE, f"{file}: no regular file; put the adapter's own there")
+
+
 def read_config(file: Path) -> PeftConfig:
     """Read an `adapter_config.json`.
 
@@ -115,6 +121,7 @@ def read_config(file: Path) -> PeftConfig:
         AdapterSourceError: it is none, or cannot be read.
     """
     try:
+        _require_regular(file)
         with file.open("rb") as stream:
             content = stream.read(LARGEST_CONFIG + 1)
         return parse_config(content, file=str(file))
@@ -131,6 +138,7 @@ def read_tensors(file: Path) -> Tensors:
         AdapterSourceError: it is none, or cannot be read.
     """
     try:
+        _require_regular(file)
         with file.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             length = header_length(stream.read(LENGTH_BYTES), file=str(file), file_size=size)

@@ -60,6 +60,9 @@ def _in_folders(folder: Path) -> Iterator[Adapter]:
         name = file.parent.name
         if "," in name:
             raise CatalogueError(f"{file.parent}: adapter names must not hold a comma; vLLM joins names with one")
+        if not name.isprintable() or " " in name:
+            shown = str(file.parent).encode("utf-8", "backslashreplace").decode()
+            raise CatalogueError(f"{shown}: adapter names are printable and without blanks; rename the folder")
         yield _declared(name, file.parent, revision=name.partition("@")[2] or None)
 
 
