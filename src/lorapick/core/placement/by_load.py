@@ -147,8 +147,8 @@ def _per_pod(state: FleetState, found: PlacementProblem) -> dict[tuple[AdapterNa
     for adapter in found.adapters:
         there = {pod: _in_flight(state, pod, name=adapter.adapter) for pod in adapter.now_on}
         total = sum(there.values())
-        if total:
-            rates |= {(adapter.adapter, pod): adapter.rate * count / total for pod, count in there.items()}
+        each = adapter.rate / total if total else 0.0
+        rates |= {(adapter.adapter, pod): each * count for pod, count in there.items()}
     return rates
 
 
