@@ -453,7 +453,17 @@ def recorded(seed, count):
                 session = chance.choice([None, "s1", "s2"])
                 request = Request(id=f"r{number}", model=model, blocks=blocks, session=session)
                 book.apply(events.RequestArrived, request=request)
+    twins(book)
     return book
+
+
+def twins(book):
+    """Two pods that nothing tells apart: one of them loses by lot."""
+    for name in ("twin-1", "twin-2"):
+        book.appear(plain_pod(name, base_model="twin"))
+    book.now += 2.0
+    book.apply(events.Ticked)
+    book.arrive("twin")
 
 
 REPLAY = """

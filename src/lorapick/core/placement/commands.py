@@ -156,8 +156,9 @@ class Commands:
         return command
 
     def since_touch(self, row: int, *, now: Seconds) -> Seconds:
-        """Time since a pod last answered a touch."""
-        return now - self._touched.get(row, (-inf, 0))[0]
+        """Time since a pod last did what a touch asked for; infinity when the last one failed: it is tried again."""
+        at, failures = self._touched.get(row, (-inf, 0))
+        return inf if failures else now - at
 
     def may_touch(self, row: int, *, now: Seconds) -> bool:
         """Whether a pod may be asked for a touch: none is under way, and it has not failed several just now."""
