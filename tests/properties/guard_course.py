@@ -174,12 +174,15 @@ class Course:
                 self.do(events.UnloadFailed, pod=pod, adapter=name, why="HTTP 500")
 
     def evict(self):
-        """An engine says that it threw somebody out who is not in use."""
+        """An engine says that it threw somebody out who is not in use; the policy wants it back."""
         row = self.random.choice([*self.state.loads])
         home = self.state.residency.home(row)
         idle = [name for name in home.shadow.gpu if name not in home.in_use]
         if idle:
-            self.do(events.Evicted, pod=home.name, adapter=self.random.choice(idle), tier=Tier.DISK)
+            name = self.random.choice(idle)
+            self.do(events.Evicted, pod=home.name, adapter=name, tier=Tier.DISK)
+            self.suggested = [Target(row, name, self.random.choice(COUNTED))]
+            self.pass_time()
 
     def touched(self):
         if self.judge.touches:

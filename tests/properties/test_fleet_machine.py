@@ -411,7 +411,7 @@ class FleetMachine(RuleBasedStateMachine):
 
 
 TestFleetMachine = FleetMachine.TestCase
-TestFleetMachine.settings = hypothesis_settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestFleetMachine.settings = hypothesis_settings(max_examples=40, stateful_step_count=40, deadline=None)
 
 
 def recorded(seed, count):
