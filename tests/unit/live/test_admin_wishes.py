@@ -6,7 +6,7 @@ import pytest
 from admin_kit import Site, done, refused
 
 from lorapick.model import events
-from lorapick.model.adapters import AffinityGroup, Alias, AliasTarget, Trigger
+from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, Trigger
 from lorapick.model.placement import AdapterFacts
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import PlacementSettings, Settings
@@ -276,3 +276,12 @@ class TestPlans:
         found = (await site.ask("POST", "/v1/placement/plan", {})).json()
         assert found["solver"] == "flow"
         assert found["cost_s"] == pytest.approx(sum(found["costs"].values()))
+
+
+async def test_the_last_pods_that_know_a_name_keep_it_when_nobody_could_give_it_back():
+    site = Site(settings=Settings(adapters=(Adapter(name="bare", declared=True),)))
+    found = refused(await site.post("bare", "unload"), 409, "in_use")
+    assert found.detail == (
+        "nobody knows a source of bare: it could be loaded neither on a, b again nor elsewhere; declare it with one"
+    )
+    done(await site.post("bare", "unload", pods=["a"]))

@@ -113,15 +113,15 @@ class Loads:
         check_pods(self._door.state, pods)
 
     def _check_may_come_back(self, name: AdapterName, rows: Sequence[int]) -> None:
-        """Refuse to take a name from a pod that nobody could give it back to."""
+        """Refuse to take a name from the last pods that accept it when nobody could give it back to any."""
         state = self._door.state
+        if any(self._has(row, name) for row in state.loads if row not in rows):
+            return
         lost = [row for row in rows if self._has(row, name) and not may_come_back(state, row, name=name)]
         if lost:
             pods = ", ".join(pods_of(state, lost))
-            detail = (
-                f"nobody knows a source of {name}, so it could never be loaded on {pods} again; declare it with one"
-            )
-            raise OperationError(409, ApiReason.IN_USE, detail=detail)
+            detail = f"nobody knows a source of {name}: it could be loaded neither on {pods} again nor elsewhere"
+            raise OperationError(409, ApiReason.IN_USE, detail=f"{detail}; declare it with one")
 
     def _check_not_pinned(self, name: AdapterName, rows: Sequence[int]) -> None:
         state = self._door.state
