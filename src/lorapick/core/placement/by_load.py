@@ -166,8 +166,8 @@ def _rebalance(state: FleetState, found: PlacementProblem, *, now: Seconds, caus
     for move in moves:
         if move.action is not Action.LOAD:
             continue
-        held = placement.plan.get(move.adapter, ())
-        placement.plan[move.adapter] = tuple(pod for pod in held if pod != move.source)
+        if move.adapter in placement.plan:
+            placement.plan[move.adapter] = tuple(pod for pod in placement.plan[move.adapter] if pod != move.source)
         placement.moving[row_of[move.pod], move.adapter] = now + MOVE_LASTS
         facts: dict[str, str | float] = {"adapter": move.adapter, "to": move.pod, "why": move.why}
         effects.append(Note(cause=cause, kind="rebalance", facts=facts))
