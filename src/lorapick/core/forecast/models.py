@@ -6,6 +6,7 @@ Not here: the blend of them (see `core.forecast.blend`), whom to load for it (se
 A forecast for a bin uses bins before it only, whenever it is asked for. Nothing known is None, or left out.
 """
 
+from abc import ABC, abstractmethod
 from math import inf
 from typing import Protocol
 
@@ -41,7 +42,7 @@ class Forecast(Protocol):
         ...
 
 
-class Columns:
+class Columns(ABC):
     """A forecast that is an array over the columns of a history."""
 
     def __init__(self, history: History, *, every: bool) -> None:
@@ -66,9 +67,10 @@ class Columns:
         values = (self._expected(number, most=most) / per).tolist()
         return {name: values[column] for name, column in self._history.adapters.items()}
 
+    @abstractmethod
     def _expected(self, number: int, *, most: float) -> Floats:
         """Requests in a bin by column, `most` of each adapter at most; some bin before it is known."""
-        raise NotImplementedError
+        ...
 
 
 class LastHour(Columns):

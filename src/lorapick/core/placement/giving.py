@@ -9,7 +9,6 @@ from lorapick.core.placement.commands import Brings, Command, Failed, Kind
 from lorapick.core.placement.targets import INSISTED, Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Load, Note, Register, Touch, Unload
-from lorapick.model.placement import Why
 from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -130,8 +129,3 @@ def undo(state: FleetState, row: int, *, command: Command, now: Seconds) -> None
     if cell.tier is Tier.LOADING or (cell.tier.on_gpu and not cell.proven):
         state.residency.left(row, command.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)
         state.refresh(row)
-
-
-def why_of(command: Command | None) -> Why | None:
-    """What a command was for."""
-    return command.why if command is not None else None

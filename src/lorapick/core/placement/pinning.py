@@ -6,8 +6,7 @@ Not here: the arithmetic (see `core.placement.pins`), loading.
 
 from collections.abc import Mapping
 
-from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement.guard import cannot_serve, has
+from lorapick.core.placement.guard import cannot_serve, has, holds
 from lorapick.core.placement.keeping import Keeps
 from lorapick.core.placement.pins import Pinned, PinPod, Told, meant
 from lorapick.core.placement.pins import place as place_pins
@@ -17,7 +16,6 @@ from lorapick.model.adapters import PinSpec
 from lorapick.model.effects import Effect, Note
 from lorapick.model.placement import Why
 from lorapick.model.pods import Pod
-from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
 
@@ -60,7 +58,7 @@ def _placed(state: FleetState, pins: Mapping[AdapterName, PinSpec]) -> Pinned:
         PinPod(row, pod, state.residency.home(row).shadow.gpu_slots, leaving=state.loads[row].draining)
         for row, pod in state.columns.live()
     ]
-    held = {name: [row for row, _ in state.columns.live() if _holds(state, row, name=name)] for name in pins}
+    held = {name: [row for row, _ in state.columns.live() if holds(state, row, name=name)] for name in pins}
     row_of = state.columns.row_of
 
     def may(name: AdapterName, pod: Pod) -> str | None:
@@ -68,11 +66,6 @@ def _placed(state: FleetState, pins: Mapping[AdapterName, PinSpec]) -> Pinned:
 
     before = state.placement.pinned.rows
     return place_pins(pins, pods, told=Told(may, held, before))
-
-
-def _holds(state: FleetState, row: int, *, name: AdapterName) -> bool:
-    codes = state.columns.adapters.get(name)
-    return codes is not None and codes[row] & TIER_BITS >= Tier.LOADING
 
 
 def _mark(state: FleetState, before: Mapping[AdapterName, tuple[int, ...]]) -> None:

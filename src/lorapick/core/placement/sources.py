@@ -192,5 +192,4 @@ def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
 
 
 def _copies(state: FleetState, name: AdapterName, *, besides: int) -> int:
-    codes = state.columns.adapter_row(name)
-    return sum(codes[row] & TIER_BITS >= Tier.LOADING for row, _ in state.columns.live() if row != besides)
+    return sum(row != besides for row in ahead.rows_holding(state, name))

@@ -218,9 +218,5 @@ class Catalogue:
             log.error("placement.store %s cannot be written: %s; nothing can be fetched", store, error)
 
 
-def _judged(problem: AdapterSourceError | None) -> str:
-    return "good" if problem is None else f"not good: {problem}"
-
-
 def _passes(look: Look) -> bool:
     return look.problem is not None and look.problem.reason in _PASSING

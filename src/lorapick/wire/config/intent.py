@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from lorapick.core.placement.cron import CronError, parse_cron
+from lorapick.core.placement.triggers import PLACEHOLDER
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.wire.config.document import At, nearest_word
 from lorapick.wire.config.readers import (
@@ -31,7 +32,6 @@ from lorapick.wire.config.readers import (
 )
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
 _MAX_WEIGHT = 1_000_000
 _replicas = integer(least=1, most=100_000)
 
@@ -158,7 +158,7 @@ schedule: Reader[Schedule] = record(
 
 def _template(at: At) -> str:
     value = adapter_name(at)
-    if "{" in _PLACEHOLDER.sub("", value) or "}" in _PLACEHOLDER.sub("", value):
+    if "{" in PLACEHOLDER.sub("", value) or "}" in PLACEHOLDER.sub("", value):
         at.refuse('has a brace that is no placeholder; write an attribute of the event as "{tenant}"')
     return value
 
