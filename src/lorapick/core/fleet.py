@@ -7,6 +7,7 @@ Not here: I/O, clocks, chance (the seed is an argument), or any rule (see the ha
 First reading path: `model.events`, `core.picking.pick`, this file, `core.requests`, `core.deciding`.
 """
 
+from collections.abc import Sequence
 from math import inf
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from lorapick.core.state import FleetState
 from lorapick.model import events
 from lorapick.model.effects import Effect
 from lorapick.model.settings import Settings
+from lorapick.model.signals import Change
 from lorapick.model.units import Seconds
 
 
@@ -43,6 +45,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.RequestRefused: requests.on_refused,
     events.RequestDispatched: requests.on_dispatched,
     events.ResponseStarted: requests.on_response_started,
+    events.BodyStarted: requests.on_body_started,
     events.RequestEnded: requests.on_ended,
     events.LoadStarted: operator.on_load_started,
     events.LoadSucceeded: operator.on_load_succeeded,
@@ -102,6 +105,7 @@ class Fleet:
         self._now = now
         state = self._state
         state.now = now
+        state.residency.changes.clear()
         if now >= state.residency.next_due:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
         answer = HANDLERS[type(event)](state, event, now=now)
@@ -113,6 +117,11 @@ class Fleet:
         if alarms.due(state, now=now):
             answer = [*answer, *alarms.watch(state, now=now, cause=event.id)]
         return answer
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What came to another tier on some pod through the last event, in order; valid until the next one."""
+        return self._state.residency.changes
 
     @property
     def state(self) -> FleetState:

@@ -105,7 +105,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     for flight in state.flights.values():
         if flight.row == row:
             flight.row = -1
-    state.residency.gone(row)
+    state.residency.gone(row, now=now)
     state.prefixes.forget(row)
     state.quarantine.gone(row)
     state.turns.gone(row)

@@ -14,7 +14,7 @@ from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
 from lorapick.core.waiting import MOST_TRIES, give_turns, reject_unknown
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
-from lorapick.model.events import RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
+from lorapick.model.events import BodyStarted, RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
@@ -103,6 +103,14 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
         return []
     flight.started = True
     return [] if flight.request.stream else _ran(state, flight, now=now, cause=event.id)
+
+
+def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> list[Effect]:
+    """First bytes of the answer: the pod ran the request, streamed or not. An error's body says nothing."""
+    flight = state.flights.get(event.request_id)
+    if flight is None or flight.row < 0 or not flight.started:
+        return []
+    return _ran(state, flight, now=now, cause=event.id)
 
 
 def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:

@@ -17,6 +17,7 @@ from lorapick.model.events import Event
 from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Engine, GpuSource, Role
 from lorapick.model.reasons import Reason
+from lorapick.model.signals import SignalPoint, Signals
 from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
 
 
@@ -191,6 +192,8 @@ class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     since: Seconds
+    severity: str = "warn"
+    """`warn` or `page` (see `model.alerts`)."""
     facts: dict[str, str | float] = {}
 
 
@@ -219,6 +222,14 @@ class Published(Protocol):
 
     def alerts(self) -> Sequence[AlertRow]:
         """Alerts that stand."""
+        ...
+
+    def signals(self) -> Signals:
+        """What shows thrash as thrash, now."""
+        ...
+
+    def history(self) -> Sequence[SignalPoint]:
+        """The lines of the last hour, oldest first."""
         ...
 
 

@@ -104,6 +104,12 @@ class ResponseStarted(Event, frozen=True, kw_only=True):
     status: int
 
 
+class BodyStarted(Event, frozen=True, kw_only=True):
+    """The first bytes of an answer's body came; told only where bodies are looked at (`server.observe: bodies`)."""
+
+    request_id: RequestId
+
+
 class RequestEnded(Event, frozen=True, kw_only=True):
     """The request left, in whatever way. Token counts are None unless bodies are observed."""
 
@@ -363,6 +369,7 @@ AnyEvent = (
     | RequestRefused
     | RequestDispatched
     | ResponseStarted
+    | BodyStarted
     | RequestEnded
     | LoadStarted
     | LoadSucceeded

@@ -177,6 +177,27 @@ class AlertSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the requests of a minute, from which on adapters that nobody declared are worth an alert."""
     queue_share: Ratio = 0.8
     """Of `max_queued` and of `max_wait`, from which on a queue counts as near its bound."""
+    swap_rate: float = 0.5
+    """Swaps per second of one pod from which on it swaps too often; healthy is below 0.1."""
+    swap_rate_broken: float = 1.0
+    """From which on that is thrash, where users are harmed."""
+    residency: Seconds = 300.0
+    """Mean residency below which adapters leave too soon."""
+    residency_page: Seconds = 60.0
+    """Below which that is thrash, where users are harmed."""
+    hit_ratio: Ratio = 0.8
+    """Below which hits need tuning; the target is `hit_ratio_target`."""
+    hit_ratio_target: Ratio = 0.9
+    active_per_slot: float = 0.8
+    """Active adapters per slot from which on there is no room for more."""
+    useful_share: Ratio = 0.5
+    """Share of busy time below which pods do something else than inference."""
+    error_ratio: Ratio = 0.01
+    """Of requests that failed or were refused."""
+    critical_queues_share: Ratio = 0.5
+    """Of the pods, whose queues are full, from which on that is worth waking somebody."""
+    sustained: Seconds = 120.0
+    """For how long rates and shares must be beyond their bounds."""
 
 
 class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapsh
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
+from lorapick.model.signals import FleetSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import RequestId
 
@@ -24,6 +25,8 @@ class ValuesPublished:
     decision_rows: Sequence[DecisionRow] = ()
     explanations: dict[RequestId, Explanation] = field(default_factory=dict)
     alert_rows: Sequence[AlertRow] = ()
+    signals_now: Signals | None = None
+    points: Sequence[SignalPoint] = ()
 
     def fleet(self) -> FleetSnapshot:
         """See `Published`."""
@@ -48,6 +51,16 @@ class ValuesPublished:
     def alerts(self) -> Sequence[AlertRow]:
         """See `Published`."""
         return self.alert_rows
+
+    def signals(self) -> Signals:
+        """See `Published`."""
+        return self.signals_now or Signals(
+            now=self.fleet_now.now, fleet=FleetSignals(requests_per_second=0.0, swaps_per_second=0.0)
+        )
+
+    def history(self) -> Sequence[SignalPoint]:
+        """See `Published`."""
+        return self.points
 
 
 WEIGHTS = {"adapter": 0.50, "kv": 0.20, "queue": 0.15, "gpu": 0.15}

@@ -12,6 +12,7 @@ from lorapick.core.residency.loading import LoadClock, LoadsUnderWay
 from lorapick.core.residency.registry import Registry
 from lorapick.model.picks import Belief
 from lorapick.model.settings import LoadTimes, RetentionSettings
+from lorapick.model.signals import Change
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -35,6 +36,9 @@ class Beliefs:
         self.rows_loading = 0
         """Pods on which some load is under way."""
         self._clocks: dict[int, LoadClock] = {}
+        self.changes: list[Change] = []
+        """What came to another tier since somebody emptied this (`Fleet.apply` does, before each event)."""
+        self._restarting = False
 
     def names(self) -> list[AdapterName]:
         """All names that the operator or a pod gave, sorted."""

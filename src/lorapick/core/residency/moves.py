@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from lorapick.core.residency.beliefs import Beliefs
 from lorapick.core.residency.cells import Cell, PodResidency
+from lorapick.model.signals import Change
 from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -76,6 +77,19 @@ class Moves(Beliefs):
                 self._loads.end(home.row, name)
                 home.loading -= 1
                 self.rows_loading -= home.loading == 0
+            self.changes.append(
+                Change(
+                    now,
+                    home.name,
+                    name,
+                    cell.tier,
+                    tier,
+                    cell.since,
+                    cell.came_from,
+                    tier is _LOADING and cell.in_flight > 0,
+                    self._restarting,
+                )
+            )
             cell.tier = tier
             cell.since = now
         cell.source = source

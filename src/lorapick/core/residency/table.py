@@ -22,6 +22,7 @@ from lorapick.core.residency.reports import Listed
 from lorapick.core.residency.retained import shadow_of
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
 from lorapick.model.settings import LoadTimes
+from lorapick.model.signals import Change
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -56,9 +57,14 @@ class Residency(Moves):
         home.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
         self._columns.free_slots[row] = home.shadow.free
 
-    def gone(self, row: int) -> None:
+    def gone(self, row: int, *, now: Seconds) -> None:
         """Forget a pod."""
         home = self._pods.pop(row)
+        for name, cell in home.cells.items():
+            if cell.tier >= _LOADING:
+                self.changes.append(
+                    Change(now, home.name, name, cell.tier, Tier.DISK, cell.since, cell.came_from, restart=True)
+                )
         self._active.pop(row, None)
         del self._clocks[row]
         self.registry.gone(row)
@@ -74,11 +80,13 @@ class Residency(Moves):
         self._active.pop(row, None)
         self._clocks[row].restart()
         self.registry.ask_again(row)
+        self._restarting = True
         for name, cell in [*home.cells.items()]:
             cell.active = False
             self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             if not cell.in_flight and not cell.pinned:
                 del home.cells[name]
+        self._restarting = False
         self._columns.free_slots[row] = home.shadow.free
         self._write_all(home)
 
