@@ -7,7 +7,7 @@ All times are on the driver's clock (the one of `Event.t`) unless a name says `w
 `FleetSnapshot.wall` are the same instant on both clocks, so that a reader can turn one into the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -18,6 +18,7 @@ from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Engine, GpuSource, Role
 from lorapick.model.reasons import Reason
 from lorapick.model.signals import SignalPoint, Signals
+from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
 
 
@@ -187,6 +188,18 @@ class DecisionRow(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `explain` still has this decision."""
 
 
+class InMemory(msgspec.Struct, frozen=True, gc=False):
+    """An adapter in some memory of a pod: what `Belief` says of it, without what changes with every answer."""
+
+    adapter: AdapterName
+    tier: Tier
+    since: Seconds
+    """When it came to this tier."""
+    source: Source
+    in_flight: int
+    pinned: bool
+
+
 class AlertRow(msgspec.Struct, frozen=True, kw_only=True):
     """One alert that stands."""
 
@@ -206,6 +219,13 @@ class Published(Protocol):
 
     def residency(self) -> Sequence[Belief]:
         """What is believed to be where: at least every cell in `gpu_*`, `loading` and `cpu`."""
+        ...
+
+    def memory(self) -> Mapping[PodName, Sequence[InMemory]]:
+        """What each pod has in `gpu_*`, `loading` and `cpu`, in no order that says anything.
+
+        Much cheaper than `residency`: the status page asks once a second.
+        """
         ...
 
     def adapters(self) -> Sequence[AdapterRow]:

@@ -6,13 +6,13 @@ In: the values. Out: an object with the shape of `live.publish.Published`. Not h
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, PodRow, Totals
+from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, InMemory, PodRow, Totals
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.signals import FleetSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
-from lorapick.model.units import RequestId
+from lorapick.model.units import PodName, RequestId
 
 
 @dataclass
@@ -35,6 +35,17 @@ class ValuesPublished:
     def residency(self) -> Sequence[Belief]:
         """See `Published`."""
         return self.beliefs
+
+    def memory(self) -> dict[PodName, list[InMemory]]:
+        """See `Published`: made of the beliefs."""
+        found: dict[PodName, list[InMemory]] = {}
+        for belief in self.beliefs:
+            if belief.tier >= Tier.CPU:
+                here = InMemory(
+                    belief.adapter, belief.tier, belief.since, belief.source, belief.in_flight, belief.pinned
+                )
+                found.setdefault(belief.pod, []).append(here)
+        return found
 
     def adapters(self) -> Sequence[AdapterRow]:
         """See `Published`."""
