@@ -1,7 +1,8 @@
 """`lorapick explain`: why a request went where it went.
 
 In: a request id, or none for the last decision; the admin API's URL. Out: the decision in words and figures.
-Not here: what decides (see `core.picking`), how an explanation is kept (see `core.explain`).
+Not here: what decides (see `core.picking`), how an explanation is kept (see `core.explain`), its words (see
+`wire.words`).
 """
 
 from collections import Counter
@@ -12,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +21,7 @@ from lorapick.cli import admin_client
 from lorapick.live.publish import DecisionRow
 from lorapick.model.pods import GpuSource
 from lorapick.wire.api import TERMS, ExplanationDocument, VerdictDocument
+from lorapick.wire.words import span
 
 MOST_LOSERS = 20
 _RECENT = 200
@@ -65,8 +68,10 @@ def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LO
     winner = next((verdict for verdict in document.verdicts if verdict.won), None)
     losers = [verdict for verdict in document.verdicts if not verdict.won]
     console.print(_headline(document, winner))
-    for line in _facts(document):
-        console.print(Text(f"  {line}", style="dim"))
+    for sentence in document.words:
+        console.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    adapter = "base model" if document.adapter is None else f"adapter {document.adapter}"
+    console.print(Text(f"  policy {document.policy} · {adapter}", style="dim"))
     if winner is not None:
         _show_winner(winner, document, console)
     if losers:
@@ -83,32 +88,6 @@ def _headline(document: ExplanationDocument, winner: VerdictDocument | None) -> 
         return text.append(" went to ").append(winner.pod, style="bold green")
     reason = f" ({document.reason})" if document.reason is not None else ""
     return text.append(" was ").append(document.outcome + reason, style="bold red")
-
-
-_CHOSEN = {
-    "draw": "equal scores: the draw chose among them",
-    "session": "the last pod of its session, among equal holders",
-    "load": "sent after the load under way there, whatever others scored: followers of one load stay together",
-}
-"""What decided, when it was not the score."""
-
-
-def _facts(document: ExplanationDocument) -> list[str]:
-    facts = [f"policy {document.policy}", "base model" if document.adapter is None else f"adapter {document.adapter}"]
-    if document.fallbacks:
-        facts.append(f"if it cannot be reached: {', '.join(document.fallbacks)}")
-    lines = [" · ".join(facts)]
-    if document.chosen_by in _CHOSEN:
-        lines.append(_CHOSEN[document.chosen_by])
-    if document.follows is not None and document.chosen_by is None:
-        lines.append(f"waits for the load under way on {document.follows}")
-    if document.waited_s is not None:
-        lines.append(f"had waited at the picker for {document.waited_s:.3g} s")
-    if document.told is not None:
-        lines.append(f"was told: {document.told}")
-    if document.degraded:
-        lines.append("degraded: taken on reports that were too old, or after a scoring error")
-    return lines
 
 
 def _show_winner(winner: VerdictDocument, document: ExplanationDocument, console: Console) -> None:
@@ -177,7 +156,10 @@ def _queue(verdict: VerdictDocument) -> str:
 def _where(verdict: VerdictDocument) -> str:
     if verdict.tier is None:
         return "-"
-    return verdict.tier if verdict.source is None else f"{verdict.tier}, {verdict.source}"
+    known = verdict.tier if verdict.source is None else f"{verdict.tier}, {verdict.source}"
+    if verdict.evidence is None or verdict.evidence_age_s is None:
+        return known
+    return f"{known}, {verdict.evidence} {span(verdict.evidence_age_s)} before"
 
 
 def _counted(losers: Sequence[VerdictDocument]) -> str:

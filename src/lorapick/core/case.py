@@ -10,6 +10,7 @@ from lorapick.core.explain import Decision, Journal
 from lorapick.core.picking.pick import NOBODY, Choice
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import NOTHING_CACHED, Costs, Query, prepare
+from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Effect, Reject
 from lorapick.model.picks import Pick
@@ -154,8 +155,11 @@ def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, foll
     )
 
 
-def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None) -> None:
-    """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy."""
+def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None, until: Seconds | None = None) -> None:
+    """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy.
+
+    Who is `held` will be decided for good at `until`; who is rejected was `told` something.
+    """
     state, query = case.state, case.query
     if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
         return
@@ -164,8 +168,19 @@ def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None) ->
         query.codes = view.codes
     flight, now = case.flight, case.now
     waited = now - flight.waits_since if flight.waits_since is not None else None
-    decision = Decision(now, flight.request.model, made, outcome, query, view, case.policy, told, waited or None)
-    state.journal.record(decision)
+    heard = _heard(state, query.adapter) if query.adapter is not None else NOTHING_HEARD
+    state.journal.record(
+        Decision(now, flight.request.model, made, outcome, query, view, case.policy, told, waited or None, until, heard)
+    )
+
+
+def _heard(state: FleetState, name: AdapterName) -> dict[int, Heard]:
+    """When and how pods last spoke of an adapter, by row: cells go on changing after the decision."""
+    return {
+        home.row: Heard(cell.since, cell.evidence, cell.evidence_kind)
+        for home in state.residency.homes()
+        if (cell := home.cells.get(name)) is not None
+    }
 
 
 def reject(case: Case, reason: Reason, *, message: str) -> Effect:
@@ -177,6 +192,7 @@ def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1
     status = status_of(reason)
+    state.signals.refused(status, now=case.now)
     retry = RETRY_AFTER if status in (429, 503) else None
     return Reject(
         cause=case.cause,

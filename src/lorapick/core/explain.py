@@ -7,13 +7,14 @@ Not here: wording and layout (see `cli.explain`).
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from lorapick.core.columns import FrozenView, PodColumns
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
-from lorapick.core.picking.verdicts import chosen_by, verdicts
-from lorapick.model.picks import Explanation, Pick
+from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard, chosen_by, verdicts
+from lorapick.model.picks import Explanation, Pick, Waited
 from lorapick.model.units import Ratio, RequestId, Seconds
 
 KEPT = 2000
@@ -21,6 +22,8 @@ KEPT = 2000
 ALWAYS_ROWS = 64
 """Up to this many rows every decision is kept; above, one in SAMPLE and every rejection."""
 SAMPLE = 16
+MOST_WAITS = 8
+"""Waits of one request that are kept: the first, and the last ones."""
 
 
 class Decision(NamedTuple):
@@ -39,10 +42,18 @@ class Decision(NamedTuple):
     """What a refused client was told."""
     waited: Seconds | None = None
     """For how long it had waited at the picker by then; None: it had not."""
+    until: Seconds | None = None
+    """Of a decision to wait, when it would be decided for good."""
+    heard: Mapping[int, Heard] = NOTHING_HEARD
+    """What the table knew of the adapter, by row."""
+    course: tuple[Waited, ...] = ()
+    """What it waited for before."""
+    left_out: int = 0
+    """Waits in the middle of the course that are not kept."""
 
 
 class Journal:
-    """The latest decisions by request id; a request that was held and then dispatched shows its last decision."""
+    """The latest decisions by request id; of a request that was held, the last one and what it waited for before."""
 
     __slots__ = ("_kept", "on")
 
@@ -64,8 +75,11 @@ class Journal:
         """Keep a decision."""
         request_id = decision.pick.request_id
         kept = self._kept
-        if request_id in kept:
+        before = kept.get(request_id)
+        if before is not None:
             kept.move_to_end(request_id)
+            # One that did not wait is over, and its id is used again.
+            decision = _after(before, decision) if before.outcome == "held" else decision
         kept[request_id] = decision
         if len(kept) > KEPT:
             kept.popitem(last=False)
@@ -81,8 +95,24 @@ class Journal:
         return _explanation(decision) if decision is not None else None
 
 
+def _waits(decision: Decision) -> tuple[Waited, ...]:
+    """The course of a decision, itself included when it is one to wait."""
+    pick = decision.pick
+    if decision.outcome != "held" or pick.reason is None:
+        return decision.course
+    return (*decision.course, Waited(t=decision.t, reason=pick.reason, follows=pick.follows, until=decision.until))
+
+
+def _after(before: Decision, decision: Decision) -> Decision:
+    """The decision, with what the request waited for before it."""
+    first, *rest = _waits(before)
+    lost = max(0, len(rest) - MOST_WAITS + 1)
+    return decision._replace(course=(first, *rest[lost:]), left_out=before.left_out + lost)
+
+
 def _explanation(decision: Decision) -> Explanation:
-    pick, policy = decision.pick, decision.policy
+    pick, policy, now = decision.pick, decision.policy, decision.t
+    query, view = decision.query, decision.view
     return Explanation(
         request_id=pick.request_id,
         t=decision.t,
@@ -92,11 +122,13 @@ def _explanation(decision: Decision) -> Explanation:
         weights=policy.weights(),
         outcome=decision.outcome,
         reason=pick.reason,
-        verdicts=verdicts(decision.query, decision.view, now=decision.t, policy=policy, pick=pick),
+        verdicts=verdicts(query, view, now=now, policy=policy, pick=pick, heard=decision.heard),
         fallbacks=pick.fallbacks,
         degraded=pick.degraded,
         follows=pick.follows,
-        chosen_by=chosen_by(decision.query, decision.view, now=decision.t, policy=policy, pick=pick),
+        chosen_by=chosen_by(query, view, now=now, policy=policy, pick=pick),
         told=decision.told,
         waited=decision.waited,
+        course=_waits(decision),
+        course_left_out=decision.left_out,
     )

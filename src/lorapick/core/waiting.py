@@ -52,7 +52,7 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
     state.stop_waiting(request.id)
     state.holds.add(request.id, row, until=flight.follow_until)
     made = pick_value(case, NOBODY, reason=Reason.HELD_FOR_LOAD, follows=state.columns.targets[row].pod)
-    journal(case, made, outcome="held")
+    journal(case, made, outcome="held", until=flight.follow_until)
     held = Hold(
         cause=case.cause, request_id=request.id, until=flight.follow_until, reason=Reason.HELD_FOR_LOAD, pick=made
     )
@@ -167,7 +167,7 @@ def wait(case: Case) -> list[Effect]:
     if state.placement.keeps:
         state.placement.hurry(now)  # a touch may be all that is needed
     made = pick_value(case, NOBODY, reason=Reason.HELD_FOR_SLOT)
-    journal(case, made, outcome="held")
+    journal(case, made, outcome="held", until=until)
     held = Hold(cause=case.cause, request_id=request.id, until=until, reason=Reason.HELD_FOR_SLOT, pick=made)
     return [*effects, held]
 

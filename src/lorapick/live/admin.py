@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lorapick import __version__
+from lorapick.core.explain import KEPT
 from lorapick.live import admin_views, openapi
 from lorapick.live.admin_changes import change_routes
 from lorapick.live.admin_token import Changers, token_from
@@ -29,7 +30,8 @@ from lorapick.live.operations import Operations
 from lorapick.live.problems import nearest, problem
 from lorapick.live.publish import AdapterRow, Published
 from lorapick.live.web import serving, split_bind
-from lorapick.wire.api import ApiReason, cell, explanation_document
+from lorapick.wire.api import ApiReason, cell
+from lorapick.wire.words import explained, span
 
 SETTING = "server.admin"
 MAX_DECISIONS = 1000
@@ -190,13 +192,17 @@ class _Views:
         request_id = request.path_params["id"]
         explanation = self._published.explain(request_id)
         if explanation is not None:
-            return _json(explanation_document(explanation))
-        recent = self._published.decisions(MAX_DECISIONS)
+            return _json(explained(explanation))
+        recent = self._published.decisions(KEPT)
         kept = nearest(request_id, [row.request_id for row in recent if row.explained])
         if any(row.request_id == request_id for row in recent):
             detail = f"the decision on {request_id!r} was taken, but only a sample of decisions is kept in full"
             return problem(404, ApiReason.DECISION_NOT_KEPT, detail=detail, near=kept)
-        detail = f"no decision on {request_id!r} among the last {len(recent)}; GET /v1/decisions lists them"
+        reach = f", which reach back {span(self._published.fleet().now - recent[-1].t)}" if recent else ""
+        detail = (
+            f"no decision on {request_id!r} among the last {len(recent)}{reach}; the last {KEPT} are kept, until the "
+            "picker ends; GET /v1/decisions lists them"
+        )
         return problem(404, ApiReason.DECISION_UNKNOWN, detail=detail, near=kept)
 
     async def alerts(self, _request: Request) -> Response:

@@ -54,6 +54,24 @@ class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):
     max_queue: int
     gpu_source: GpuSource
     pinned: bool = False
+    since: Seconds | None = None
+    """When the tier became this one; None: nobody ever spoke of the adapter there."""
+    last_evidence: Seconds | None = None
+    """When the pod, or an answer of it, had last spoken of the adapter by then; None: never."""
+    evidence: Evidence | None = None
+    """What spoke of it then."""
+
+
+class Waited(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One decision to let a request wait at the picker."""
+
+    t: Seconds
+    reason: Reason
+    """`held_for_load` or `held_for_slot`."""
+    follows: PodName | None = None
+    """The pod whose load it waited for; None: it waited for a place."""
+    until: Seconds | None = None
+    """When it would have been decided for good."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +98,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """What a refused client was told; None: it was not refused."""
     waited: Seconds | None = None
     """For how long it had waited at the picker by then; None: it had not."""
+    course: tuple[Waited, ...] = ()
+    """What it waited for, in order, this decision included when it is one to wait."""
+    course_left_out: int = 0
+    """Waits in the middle of the course that are not kept."""
 
 
 class Belief(msgspec.Struct, frozen=True, kw_only=True):

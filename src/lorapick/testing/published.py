@@ -11,7 +11,7 @@ from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.signals import FleetSignals, SignalPoint, Signals
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import PodName, RequestId
 
 
@@ -82,6 +82,7 @@ def worked_example(request_id: RequestId = "req-1") -> Explanation:
     winner = PodVerdict(
         pod="pod-02", won=True, reason=None, score=0.79625, tier=Tier.GPU_SERVING, source=Source.INFERRED,
         terms=Terms(adapter=1.0, kv=0.6, queue=0.625, gpu=0.55), queue_depth=3.0, max_queue=8, gpu_source=GpuSource.POD,
+        since=20.0, last_evidence=98.6, evidence=Evidence.SCRAPE,
     )  # fmt: skip
     loser = PodVerdict(
         pod="pod-05", won=False, reason=Reason.OUTSCORED, score=0.282, tier=Tier.DISK, source=Source.REPORTED,

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
+from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms, Waited
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source
@@ -123,6 +123,15 @@ class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
     max_queue: int
     gpu_source: GpuSource = GpuSource.UNKNOWN
     pinned: bool = False
+    since: Seconds | None = None
+    """When the tier became this one; None: nobody ever spoke of the adapter there."""
+    age_s: Seconds | None = None
+    """For how long it had been this one when the decision was taken."""
+    last_evidence: Seconds | None = None
+    evidence: Evidence | None = None
+    """What had last spoken of the adapter there by then."""
+    evidence_age_s: Seconds | None = None
+    """How long before the decision that was."""
 
 
 class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +152,11 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     chosen_by: str | None = None
     told: str | None = None
     waited_s: Seconds | None = None
+    course: tuple[Waited, ...] = ()
+    """What it waited for at the picker, in order."""
+    course_left_out: int = 0
+    words: tuple[str, ...] = ()
+    """The same in plain sentences (see `wire.words`)."""
 
 
 def cell(belief: Belief, *, now: Seconds) -> Cell:
@@ -185,8 +199,9 @@ def contributions(terms: Terms | None, weights: dict[str, float], *, score: floa
     return parts
 
 
-def verdict_document(verdict: PodVerdict, weights: dict[str, float]) -> VerdictDocument:
-    """One verdict with its contributions added up for the reader."""
+def verdict_document(verdict: PodVerdict, weights: dict[str, float], *, now: Seconds) -> VerdictDocument:
+    """One verdict of a decision at `now`, with its contributions added up for the reader, and ages."""
+    since, spoken = verdict.since, verdict.last_evidence
     return VerdictDocument(
         pod=verdict.pod,
         won=verdict.won,
@@ -200,11 +215,16 @@ def verdict_document(verdict: PodVerdict, weights: dict[str, float]) -> VerdictD
         max_queue=verdict.max_queue,
         gpu_source=verdict.gpu_source,
         pinned=verdict.pinned,
+        since=since,
+        age_s=None if since is None else _age(since, now),
+        last_evidence=spoken,
+        evidence=verdict.evidence,
+        evidence_age_s=None if spoken is None else _age(spoken, now),
     )
 
 
 def explanation_document(explanation: Explanation) -> ExplanationDocument:
-    """The explanation as the admin API shows it."""
+    """The explanation as the admin API shows it, but for its words."""
     return ExplanationDocument(
         request_id=explanation.request_id,
         t=explanation.t,
@@ -214,11 +234,15 @@ def explanation_document(explanation: Explanation) -> ExplanationDocument:
         weights=explanation.weights,
         outcome=explanation.outcome,
         reason=explanation.reason,
-        verdicts=tuple(verdict_document(verdict, explanation.weights) for verdict in explanation.verdicts),
+        verdicts=tuple(
+            verdict_document(verdict, explanation.weights, now=explanation.t) for verdict in explanation.verdicts
+        ),
         fallbacks=explanation.fallbacks,
         degraded=explanation.degraded,
         follows=explanation.follows,
         told=explanation.told,
         waited_s=explanation.waited,
         chosen_by=explanation.chosen_by,
+        course=explanation.course,
+        course_left_out=explanation.course_left_out,
     )

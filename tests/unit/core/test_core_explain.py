@@ -1,14 +1,15 @@
 """Explanations: winners, losers, holds and refusals, with terms that add up to scores [R2.6]."""
 
 import pytest
+from msgspec.structs import replace
 
-from lorapick.core.explain import ALWAYS_ROWS, KEPT, SAMPLE
+from lorapick.core.explain import ALWAYS_ROWS, KEPT, MOST_WAITS, SAMPLE, Journal
 from lorapick.model.events import By, LoadStarted, RequestArrived
 from lorapick.model.pods import LoadedAdapter, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
 from lorapick.model.settings import PickingSettings, Settings
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.testing.playbook import Playbook, plain_pod
 
 
@@ -63,7 +64,10 @@ def test_each_pod_says_how_its_tier_is_known(book):
     book.report("b", loaded=())
     book.apply(LoadStarted, pod="c", adapters=("legal",), by=By.CONTROLLER)
     book.arrive("legal")
-    assert book.verdict("r1", "a").source is Source.INFERRED
+    there = book.verdict("r1", "a")
+    assert (there.source, there.since, there.last_evidence, there.evidence) == (
+        Source.INFERRED, 0.0, 0.0, Evidence.ANSWER,
+    )  # fmt: skip
     assert book.verdict("r1", "b").source is Source.INFERRED, "no cell: nobody ever spoke of it there"
     assert book.verdict("r1", "c").source is Source.COMMANDED
     book.report("b", loaded=(LoadedAdapter(name="legal", on_gpu=True),))
@@ -89,6 +93,38 @@ def test_a_hold_is_explained_and_then_its_dispatch():
     book.end("r1")
     assert book.explain("r3").outcome == "dispatched"
     assert book.verdict("r3", "a").won
+
+
+def test_what_a_request_waited_for_is_kept_beside_its_last_decision():
+    book = Playbook(pods=[plain_pod(pod, max_num_seqs=1, max_queue=1) for pod in ("a", "b")], adapters=["legal"])
+    book.arrive("legal", subset=("a",))
+    book.arrive("legal")
+    book.wait(0.25)
+    assert book.arrive("legal") == ["r3 waits for a until 1.4"]
+    (wait,) = book.explain("r3").course
+    assert (wait.t, wait.reason, wait.follows, wait.until) == (0.25, Reason.HELD_FOR_LOAD, "a", pytest.approx(1.4))
+    book.wait(0.25)
+    book.start("r1")
+    book.end("r1")
+    sent = book.explain("r3")
+    assert (sent.outcome, sent.course, sent.waited) == ("dispatched", (wait,), 0.25)
+    book.end("r3")
+    book.arrive("legal", id="r3")
+    assert book.explain("r3").course == (), "the id is used again, by another request"
+
+
+def test_a_long_course_keeps_its_beginning_and_its_end():
+    journal = Journal()
+    book = Playbook(pods=["a"], adapters=["legal"])
+    book.arrive("legal")
+    taken = book.fleet.state.journal.latest(1)[0]
+    for number in range(MOST_WAITS + 3):
+        waits = replace(taken.pick, pod=None, reason=Reason.HELD_FOR_SLOT)
+        journal.record(taken._replace(t=float(number), pick=waits, outcome="held", until=99.0))
+    journal.record(taken._replace(t=20.0))
+    explanation = journal.explain("r1")
+    assert [wait.t for wait in explanation.course] == [0.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]
+    assert (explanation.course_left_out, explanation.outcome) == (3, "dispatched")
 
 
 def test_a_wait_for_a_place_is_explained_and_then_its_refusal(book):

@@ -40,8 +40,11 @@ def test_explanation_keeps_every_fact() -> None:
     document = msgspec.to_builtins(explanation_document(explanation))
     plain = msgspec.to_builtins(explanation)
     plain["waited_s"] = plain.pop("waited")
+    assert document.pop("words") == (), "see `wire.words`"
     for shown, verdict in zip(document["verdicts"], plain["verdicts"], strict=True):
         shown.pop("contributions")
+        ages = (79.0, 0.4) if shown["won"] else (None, None)
+        assert (shown.pop("age_s"), shown.pop("evidence_age_s")) == ages
         verdict["tier"] = None if verdict["tier"] is None else Tier(verdict["tier"]).word
     assert document == plain
 

@@ -5,8 +5,10 @@ Out: the winner and a `PodVerdict` per pod. Used by explanations, by rejections 
 and as the oracle in tests. Not here: speed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from lorapick.core.columns import CODE, PINNED, REASONS, SOURCE_SHIFT, SOURCES, TIER_BITS
 from lorapick.core.picking.filters import veto
@@ -15,8 +17,20 @@ from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.picks import Pick, PodVerdict
 from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
-from lorapick.model.tiers import Tier
+from lorapick.model.tiers import Evidence, Tier
 from lorapick.model.units import Ratio, Seconds
+
+
+class Heard(NamedTuple):
+    """What the table knew of an adapter on one pod, beside tier and source."""
+
+    since: Seconds
+    last_evidence: Seconds | None
+    evidence: Evidence | None
+
+
+NOTHING_HEARD: Mapping[int, Heard] = {}
+"""Nobody spoke of the adapter anywhere, or it is a base model."""
 
 
 class Judged(NamedTuple):
@@ -66,8 +80,16 @@ def _same_hold(query: Query, one: int, *, other: int) -> bool:
     return hold(one) == hold(other)
 
 
-def verdicts(query: Query, view: FleetView, *, now: Seconds, policy: Policy, pick: Pick) -> tuple[PodVerdict, ...]:
-    """Every pod's part: the winner first, then by score, then by name.
+def verdicts(
+    query: Query,
+    view: FleetView,
+    *,
+    now: Seconds,
+    policy: Policy,
+    pick: Pick,
+    heard: Mapping[int, Heard] = NOTHING_HEARD,
+) -> tuple[PodVerdict, ...]:
+    """Every pod's part: the winner first, then by score, then by name; `heard` by row.
 
     When nobody won, the decision's own reason is also what a pod lost by that could have served.
     """
@@ -84,7 +106,9 @@ def verdicts(query: Query, view: FleetView, *, now: Seconds, policy: Policy, pic
             lost_by = Reason.HELD_FOR_LOAD if pick.follows is not None else Reason.LOST_TIE
         else:
             lost_by = Reason.OUTSCORED
-        rows.append(_verdict(query, view, pod=pod, policy=policy, lost_by=lost_by))
+        made = _verdict(query, view, pod=pod, policy=policy, lost_by=lost_by)
+        known = heard.get(pod.row)
+        rows.append(made if known is None else replace(made, **known._asdict()))
     return tuple(sorted(rows, key=lambda row: (not row.won, row.score is None, -(row.score or 0.0), row.pod)))
 
 

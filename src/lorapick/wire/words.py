@@ -1,0 +1,273 @@
+"""A decision in plain sentences, for the terminal and the page alike.
+
+In: an `ExplanationDocument`. Out: a few short sentences, the most important first: where the request went, why, what it
+waited for, and what kept every other pod from it. Not here: figures in columns (see `cli.explain`), layout.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from lorapick.model.picks import Explanation, Waited
+from lorapick.model.reasons import Reason, status_of
+from lorapick.model.tiers import Evidence, Source, Tier
+from lorapick.model.units import Seconds
+from lorapick.wire.api import ExplanationDocument, VerdictDocument, explanation_document
+
+MOST_NAMES = 3
+"""Pods that one sentence names; the rest are counted."""
+
+KEPT_OUT: Mapping[Reason, str] = {
+    Reason.NOT_READY: "the pod is not ready yet: what it should have is still being loaded",
+    Reason.DRAINING: "the pod is draining: it ends what it has and takes nothing new",
+    Reason.WRONG_BASE: "another base model runs there",
+    Reason.RANK_TOO_LARGE: "the adapter's rank is larger than the pod takes (max_lora_rank)",
+    Reason.WRONG_ROLE: "the pod only does prefill",
+    Reason.STALE: "nothing has been heard from the pod for too long (scrape.stale_after)",
+    Reason.PRESSURE_SOFT: "its memory is getting short, so no adapter is loaded there now",
+    Reason.PRESSURE_HARD: "its memory is short, so adapters leave and none is loaded there now",
+    Reason.PRESSURE_CRITICAL: "its memory is all but full, so nobody is sent there now",
+    Reason.QUEUE_FULL: "as many requests wait there as may (max_queue)",
+    Reason.SLOTS_FULL: "every adapter slot is in use or kept, so there is no room for another adapter",
+    Reason.CIRCUIT_OPEN: "the pod does not answer, or failed to load this adapter a short while ago",
+    Reason.NOT_IN_SUBSET: "the gateway does not allow it for this request",
+    Reason.LABEL_MISMATCH: "its labels are not those that the request needs",
+    Reason.RESERVED: "the pod is reserved for adapters that are pinned there",
+    Reason.ADAPTER_UNKNOWN: "nobody there knows such a model",
+    Reason.ADAPTER_UNREGISTERED: "the pod does not know the adapter and would answer 404",
+    Reason.PROBATION: "the adapter is on probation, and such adapters have used up their share of slots",
+    Reason.LOAD_BUDGET: "as many adapters are being loaded as may be at once",
+    Reason.OUTSCORED: "the score was lower there",
+    Reason.LOST_TIE: "the score was as good there, and the tie went to another",
+    Reason.HELD_FOR_LOAD: "another pod was loading the adapter already; a second load would only have cost others time",
+    Reason.HELD_FOR_SLOT: "waiting for a place where the adapter is was cheaper than loading it there",
+    Reason.SHED: "no pod was tried: too many requests wait already",
+    Reason.DEADLINE: "the request's time was up before there was room",
+    Reason.NO_POD: "it could not serve the request",
+    Reason.BODY_INVALID: "no pod was tried: the request's body cannot be read",
+    Reason.BODY_TOO_LARGE: "no pod was tried: the request's body is too large",
+    Reason.PATH_REFUSED: "no pod was tried: the path manages a single pod",
+}
+"""Why a pod did not get the request."""
+
+_OF_ALL: Mapping[Reason, str] = {
+    Reason.ADAPTER_UNKNOWN: "no pod and no configuration knows a model of this name",
+    Reason.BODY_INVALID: "its body cannot be read",
+    Reason.BODY_TOO_LARGE: "its body is larger than server.max_body",
+    Reason.PATH_REFUSED: "its path manages a single pod and is not served through a gateway",
+    Reason.SHED: "too many requests wait already, or its priority does not let it wait",
+    Reason.DEADLINE: "its time was up before any pod had room",
+    Reason.NO_POD: "no pod can serve it, and waiting would not help",
+    Reason.HELD_FOR_LOAD: "the adapter is being loaded already, and one load serves all who wait for it",
+    Reason.HELD_FOR_SLOT: "no pod has room for it now, and one soon may",
+}
+"""What became of the request as a whole, where that is another sentence than for one pod."""
+
+CHOSEN: Mapping[str, str] = {
+    "score": "{pod} scored best",
+    "draw": "{pod} and others scored alike, and the draw chose among them",
+    "session": "{pod} served this session last and was as good a holder as any",
+    "load": "{pod} was loading the adapter already, and requests that need the same load stay together",
+}
+"""What made the winner win, by `Explanation.chosen_by`."""
+
+_HAD: Mapping[str, str] = {
+    Tier.GPU_SERVING.word: "had the adapter in a GPU slot, in use",
+    Tier.GPU_IDLE.word: "had the adapter in a GPU slot, idle",
+    Tier.LOADING.word: "was loading the adapter",
+    Tier.CPU.word: "had the adapter in host memory, not on the GPU",
+    Tier.DISK.word: "had the adapter on disk only",
+    Tier.UNREGISTERED.word: "did not know the adapter",
+}
+_KNOWN: Mapping[Source, str] = {
+    Source.REPORTED: "as the pod itself reported",
+    Source.COMMANDED: "as lorapick had told it to",
+    Source.INFERRED: "inferred from what was sent there",
+}
+_SPOKE: Mapping[Evidence, str] = {
+    Evidence.ANSWER: "a request was answered with it",
+    Evidence.SCRAPE: "its scrape named it",
+    Evidence.LIST: "its list of adapters was read",
+    Evidence.KV_EVENT: "it stored KV blocks of it",
+    Evidence.COMMAND: "it answered a command about it",
+}
+_BROUGHT = {
+    "adapter": "having the adapter nearer at hand",
+    "kv": "having more of the prompt cached",
+    "queue": "a shorter queue",
+    "gpu": "a less busy GPU",
+}
+"""What a term of the score rewards."""
+
+
+def explained(explanation: Explanation) -> ExplanationDocument:
+    """The explanation as the admin API shows it, with its words."""
+    document = explanation_document(explanation)
+    return msgspec.structs.replace(document, words=in_words(document))
+
+
+def in_words(document: ExplanationDocument) -> tuple[str, ...]:
+    """What happened, in plain sentences, the most important first."""
+    winner = next((verdict for verdict in document.verdicts if verdict.won), None)
+    sentences = [_what(document, winner)]
+    if winner is not None:
+        sentences += [_because(document, winner), *_where(document, winner)]
+    sentences += [*_waiting(document), *_losers(document), *_rest(document)]
+    return tuple(f"{sentence}." for sentence in sentences)
+
+
+def span(seconds: Seconds) -> str:
+    """A time as people say it: seconds up to two minutes, then minutes, hours, days."""
+    if seconds < 119.5:
+        return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 48 * 60 else f"{minutes // 1440} d"
+
+
+def _what(document: ExplanationDocument, winner: VerdictDocument | None) -> str:
+    asked = document.model
+    if document.adapter is None:
+        asked += " (the base model)"
+    elif document.adapter != document.model:
+        asked += f" (which stood for {document.adapter})"
+    if winner is not None:
+        return f"The request for {asked} went to {winner.pod}"
+    if document.reason is None:
+        return f"The request for {asked} was {document.outcome}"
+    why = of_request(document.reason)
+    if document.outcome == "held":
+        return f"The request for {asked} waits at the picker ({document.reason}): {why}"
+    status = status_of(document.reason)
+    return f"The request for {asked} was refused with {status} ({document.reason}): {why}"
+
+
+def of_request(reason: Reason) -> str:
+    """Why a request waits or is refused: what kept the pod from it that came nearest to serving it."""
+    return (
+        _OF_ALL[reason] if reason in _OF_ALL else f"of all pods the nearest to serving it did not, since {_of(reason)}"
+    )
+
+
+def _of(reason: Reason) -> str:
+    return KEPT_OUT[reason]
+
+
+# -- the winner
+
+
+def _because(document: ExplanationDocument, winner: VerdictDocument) -> str:
+    chosen = CHOSEN.get(document.chosen_by or "", "{pod} was chosen").format(pod=winner.pod)
+    if document.chosen_by == "score":
+        return chosen + _margin(document, winner)
+    if not document.weights:
+        return f"{chosen} (policy {document.policy})"
+    return chosen if winner.score is None else f"{chosen} (score {winner.score:.3f})"
+
+
+def _margin(document: ExplanationDocument, winner: VerdictDocument) -> str:
+    """By how much it won, and what made most of that."""
+    rivals = [verdict for verdict in document.verdicts if not verdict.won and verdict.score is not None]
+    if not document.weights or winner.score is None:
+        return f" by policy {document.policy}"
+    if not rivals:
+        return f" with {winner.score:.3f}: no other pod could take it"
+    rival = max(rivals, key=lambda verdict: verdict.score or 0.0)
+    ahead = {
+        term: (part or 0.0) - (rival.contributions.get(term) or 0.0) for term, part in winner.contributions.items()
+    }
+    most = max(ahead, key=lambda term: ahead[term], default=None)
+    made = f"; {_BROUGHT[most]} made most of the difference" if most in _BROUGHT and ahead[most] > 0 else ""
+    return f" with {winner.score:.3f}, the next one, {rival.pod}, had {rival.score:.3f}{made}"
+
+
+def _where(document: ExplanationDocument, winner: VerdictDocument) -> list[str]:
+    """Where the adapter was on the winner, how that is known, and how old the knowledge was."""
+    if document.adapter is None or winner.tier is None:
+        return []
+    text = f"{winner.pod} {_HAD.get(winner.tier, winner.tier)}{', pinned,' if winner.pinned else ''}"
+    if winner.age_s is not None:
+        text += f" for {span(winner.age_s)}"
+    return [f"{text} ({'; '.join(how_known(winner))})" if how_known(winner) else text]
+
+
+def how_known(verdict: VerdictDocument) -> list[str]:
+    """How the place of the adapter on a pod was known at the decision, and how fresh that was."""
+    known = [] if verdict.source is None else [_KNOWN[verdict.source]]
+    if verdict.evidence is not None and verdict.evidence_age_s is not None:
+        known.append(f"{_SPOKE[verdict.evidence]} {span(verdict.evidence_age_s)} before")
+    elif known and verdict.age_s is None:
+        known.append("nothing was ever heard of it there")
+    return known
+
+
+# -- the wait
+
+
+def _waiting(document: ExplanationDocument) -> list[str]:
+    course, name = document.course, document.adapter or document.model
+    if document.outcome == "held":
+        *before, now = course or (None,)
+        waits = [] if now is None else [f"It waits {_wait(now, name)}"]
+        if before:
+            waits.append(f"Before, it waited {_told(before, name, left_out=document.course_left_out)}")
+        return waits
+    if document.waited_s is None:
+        return []
+    text = f"It had waited at the picker for {span(document.waited_s)}"
+    if course:
+        text += f": {_told(course, name, left_out=document.course_left_out)}; then it was {_then(document)}"
+    return [text]
+
+
+def _told(course: Sequence[Waited | None], name: str, *, left_out: int) -> str:
+    told = [_wait(wait, name) for wait in course if wait is not None]
+    if left_out:
+        told.insert(1, f"{left_out} more times")
+    return ", then ".join(told)
+
+
+def _wait(wait: Waited, name: str) -> str:
+    most = "" if wait.until is None else f", for {span(max(0.0, wait.until - wait.t))} at most"
+    if wait.follows is not None:
+        return f"for the load of {name} on {wait.follows}{most}"
+    return f"for a place on a pod that can serve it{most}"
+
+
+def _then(document: ExplanationDocument) -> str:
+    last = document.course[-1]
+    overdue = last.until is not None and document.t >= last.until
+    after = ", since its time there was up" if overdue else ""
+    return ("sent" if document.outcome == "dispatched" else "refused") + after
+
+
+# -- the others
+
+
+def _losers(document: ExplanationDocument) -> list[str]:
+    """One sentence for each reason, with the pods that it cost the request."""
+    by_reason: dict[Reason, list[VerdictDocument]] = {}
+    for verdict in document.verdicts:
+        if verdict.reason is not None:
+            by_reason.setdefault(verdict.reason, []).append(verdict)
+    return [f"Not {_names(verdicts)}: {_of(reason)}" for reason, verdicts in by_reason.items()]
+
+
+def _names(verdicts: Sequence[VerdictDocument]) -> str:
+    return _listed([verdict.pod for verdict in verdicts])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_NAMES])} and {more} more"
+
+
+def _rest(document: ExplanationDocument) -> Iterable[str]:
+    if document.fallbacks:
+        pod = next((verdict.pod for verdict in document.verdicts if verdict.won), "it")
+        yield f"If {pod} could not be reached, the gateway would go on to {_listed(document.fallbacks)}"
+    if document.degraded:
+        yield "The decision was taken in need: all reports were too old, or scoring had failed"
+    if document.told is not None:
+        yield f"The client was told: {document.told.rstrip('.')}"

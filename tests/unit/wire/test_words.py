@@ -1,0 +1,148 @@
+"""Decisions in plain sentences."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lorapick.model.picks import Explanation, Waited
+from lorapick.model.reasons import Reason
+from lorapick.model.tiers import Evidence, Source, Tier
+from lorapick.testing.published import worked_example
+from lorapick.wire.words import CHOSEN, KEPT_OUT, MOST_NAMES, explained, of_request, span
+
+PLACE = "a place on a pod that can serve it"
+ASKED = "The request for legal (which stood for legal-assistant-v2)"
+
+
+def words(**fields: object) -> list[str]:
+    return [*explained(msgspec.structs.replace(worked_example(), **fields)).words]
+
+
+def verdicts(explanation: Explanation, **of_winner: object) -> tuple[object, ...]:
+    winner, *losers = explanation.verdicts
+    return (msgspec.structs.replace(winner, **of_winner), *losers)
+
+
+def test_the_worked_example_in_words() -> None:
+    assert words(chosen_by="score") == [
+        f"{ASKED} went to pod-02.",
+        (
+            "pod-02 scored best with 0.796, the next one, pod-05, had 0.282; having the adapter nearer at hand "
+            "made most of the difference."
+        ),
+        (
+            "pod-02 had the adapter in a GPU slot, in use for 79 s (inferred from what was sent there; its scrape "
+            "named it 0.4 s before)."
+        ),
+        "Not pod-05: the score was lower there.",
+        "Not pod-07: as many requests wait there as may (max_queue).",
+        "If pod-02 could not be reached, the gateway would go on to pod-05.",
+    ]
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_reason_has_words_for_a_pod_and_for_a_request(reason: Reason) -> None:
+    assert KEPT_OUT[reason]
+    assert of_request(reason)
+    lost = [msgspec.structs.replace(each, won=False, reason=reason) for each in worked_example().verdicts]
+    for outcome in ("held", "rejected"):
+        said = words(outcome=outcome, reason=reason, verdicts=tuple(lost), told="no. Really.")
+        assert f"({reason})" in said[0]
+        assert any(sentence.startswith("Not pod-02, pod-05, pod-07: ") for sentence in said)
+
+
+@pytest.mark.parametrize("chosen", [*CHOSEN, None])
+@pytest.mark.parametrize("weights", [{}, {"adapter": 0.5}])
+def test_whatever_chose_the_winner_has_words(chosen: str | None, weights: dict[str, float]) -> None:
+    said = words(chosen_by=chosen, weights=weights)[1]
+    assert said.startswith("pod-02 ")
+    assert ("policy weighted" in said) is (not weights)
+
+
+def test_a_wait_that_ended_well() -> None:
+    course = (
+        Waited(t=97.0, reason=Reason.HELD_FOR_LOAD, follows="pod-05", until=98.4),
+        Waited(t=98.4, reason=Reason.HELD_FOR_SLOT, until=127.0),
+    )
+    said = words(waited=2.0, course=course)
+    assert (
+        "It had waited at the picker for 2 s: for the load of legal-assistant-v2 on pod-05, for 1.4 s at most, "
+        f"then for {PLACE}, for 29 s at most; then it was sent."
+    ) in said
+    overdue = (msgspec.structs.replace(course[0], until=99.0),)
+    assert "then it was sent, since its time there was up." in " ".join(words(waited=2.0, course=overdue))
+    many = words(waited=2.0, course=course, course_left_out=4)
+    assert "at most, then 4 more times, then for a place" in " ".join(many)
+    assert "It had waited at the picker for 2 s." in words(waited=2.0)
+
+
+def test_a_wait_that_goes_on() -> None:
+    course = (
+        Waited(t=97.0, reason=Reason.HELD_FOR_SLOT),
+        Waited(t=98.0, reason=Reason.HELD_FOR_LOAD, follows="pod-05"),
+    )
+    said = words(outcome="held", reason=Reason.HELD_FOR_LOAD, verdicts=worked_example().verdicts[1:], course=course)
+    assert said[:3] == [
+        (
+            f"{ASKED} waits at the picker (held_for_load): the adapter is "
+            "being loaded already, and one load serves all who wait for it."
+        ),
+        "It waits for the load of legal-assistant-v2 on pod-05.",
+        "Before, it waited for a place on a pod that can serve it.",
+    ]
+
+
+def test_a_refusal_says_what_the_client_was_told() -> None:
+    lost = worked_example().verdicts[2:]
+    said = words(outcome="rejected", reason=Reason.QUEUE_FULL, verdicts=lost, fallbacks=(), told="try later.")
+    assert said == [
+        (
+            f"{ASKED} was refused with 429 (queue_full): of all pods the "
+            "nearest to serving it did not, since as many requests wait there as may (max_queue)."
+        ),
+        "Not pod-07: as many requests wait there as may (max_queue).",
+        "The client was told: try later.",
+    ]
+
+
+def test_many_pods_are_counted_and_the_base_model_has_no_place() -> None:
+    winner, loser, _ = worked_example().verdicts
+    others = tuple(msgspec.structs.replace(loser, pod=f"pod-{n}") for n in range(10, 20))
+    said = words(adapter=None, model="base", verdicts=(winner, *others), degraded=True)
+    assert said[0] == "The request for base (the base model) went to pod-02."
+    assert f"Not pod-10, pod-11, pod-12 and {10 - MOST_NAMES} more: the score was lower there." in said
+    assert not [sentence for sentence in said if "GPU slot" in sentence]
+    assert "The decision was taken in need: all reports were too old, or scoring had failed." in said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "0 s"),
+        (0.42, "0.42 s"),
+        (9.94, "9.9 s"),
+        (59.9, "60 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min"),
+        (7260, "2 h 1 min"),
+        (200_000, "2 d"),
+    ],
+)
+def test_spans(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
+@given(
+    tier=st.sampled_from(Tier),
+    source=st.none() | st.sampled_from(Source),
+    evidence=st.none() | st.sampled_from(Evidence),
+    since=st.none() | st.floats(0, 200),
+    last_evidence=st.none() | st.floats(0, 200),
+    chosen_by=st.none() | st.sampled_from([*CHOSEN]),
+    outcome=st.sampled_from(["dispatched", "held", "rejected"]),
+)
+def test_whatever_is_known_there_are_words(chosen_by: str, outcome: str, **of_winner: object) -> None:
+    said = words(chosen_by=chosen_by, outcome=outcome, verdicts=verdicts(worked_example(), **of_winner))
+    assert len(said) >= 3
+    assert all(sentence[0].isalpha() and sentence.endswith(".") and "None" not in sentence for sentence in said)
