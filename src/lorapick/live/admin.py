@@ -30,7 +30,8 @@ from lorapick.live.operations import Operations
 from lorapick.live.problems import nearest, problem
 from lorapick.live.publish import AdapterRow, Published
 from lorapick.live.web import serving, split_bind
-from lorapick.wire.api import ApiReason, cell
+from lorapick.model.signals import POINT_EVERY
+from lorapick.wire.api import ApiReason, History, cell
 from lorapick.wire.words import explained, span
 
 SETTING = "server.admin"
@@ -107,6 +108,8 @@ def _routes(views: "_Views", changes: list[Route]) -> list[BaseRoute]:
         Route("/v1/decisions", views.decisions),
         Route("/v1/decisions/{id:path}", views.decision),
         Route("/v1/alerts", views.alerts),
+        Route("/v1/signals", views.signals),
+        Route("/v1/history", views.history),
         Route("/v1/stream", views.stream),
         Route("/healthz", views.healthz),
         Route("/openapi.json", _openapi),
@@ -207,6 +210,12 @@ class _Views:
 
     async def alerts(self, _request: Request) -> Response:
         return _json(admin_views.Alerts(alerts=tuple(self._published.alerts())))
+
+    async def signals(self, _request: Request) -> Response:
+        return _json(self._published.signals())
+
+    async def history(self, _request: Request) -> Response:
+        return _json(History(every=POINT_EVERY, points=tuple(self._published.history())))
 
     async def stream(self, _request: Request) -> Response:
         if self._feed.full():

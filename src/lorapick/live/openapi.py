@@ -11,9 +11,10 @@ from lorapick import __version__
 from lorapick.live.admin_changes import CHANGES, PLAN, VIEWS, Change
 from lorapick.live.admin_views import AdapterDetail, Adapters, Alerts, Decisions, Frame, Health, Residency
 from lorapick.live.publish import FleetSnapshot
+from lorapick.model.signals import Signals
 from lorapick.wire.admin_answers import Done, PlanAnswer
 from lorapick.wire.admin_bodies import PlanBody
-from lorapick.wire.api import ExplanationDocument, Problem
+from lorapick.wire.api import ExplanationDocument, History, Problem
 
 LATER = {"/v1/ledger": "Loads and evictions with their cost"}
 """Routes that are named and answer 501 until their part exists."""
@@ -26,6 +27,8 @@ _ANSWERS: dict[str, tuple[str, type]] = {
     "/v1/decisions": ("The last decisions, newest first", Decisions),
     "/v1/decisions/{id}": ("One decision, explained", ExplanationDocument),
     "/v1/alerts": ("Alerts that stand", Alerts),
+    "/v1/signals": ("What shows thrash as thrash, now", Signals),
+    "/v1/history": ("The same over the last hour, oldest first", History),
     "/healthz": ("Whether the picker's event loop answers", Health),
 }
 _QUERIES: dict[str, tuple[tuple[str, str], ...]] = {

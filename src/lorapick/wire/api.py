@@ -13,6 +13,7 @@ import msgspec
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms, Waited
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
+from lorapick.model.signals import SignalPoint
 from lorapick.model.tiers import Evidence, Source
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
@@ -157,6 +158,15 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     course_left_out: int = 0
     words: tuple[str, ...] = ()
     """The same in plain sentences (see `wire.words`)."""
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer of /v1/history."""
+
+    every: Seconds
+    """Time between two points."""
+    points: tuple[SignalPoint, ...]
+    """Oldest first."""
 
 
 def cell(belief: Belief, *, now: Seconds) -> Cell:

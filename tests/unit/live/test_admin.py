@@ -15,8 +15,9 @@ from lorapick.live.admin_views import Frame
 from lorapick.live.openapi import LATER
 from lorapick.live.publish import FleetSnapshot
 from lorapick.live.web import BindError
+from lorapick.model.signals import SignalPoint, Signals
 from lorapick.testing.published import ValuesPublished, small_fleet
-from lorapick.wire.api import ExplanationDocument, Problem
+from lorapick.wire.api import ExplanationDocument, History, Problem
 
 
 @pytest.fixture
@@ -106,6 +107,18 @@ class TestReading:
         assert winner.contributions == pytest.approx({"adapter": 0.5, "kv": 0.12, "queue": 0.09375, "gpu": 0.0825})
         assert (loser.reason, loser.gpu_source) == ("outscored", "running/max_num_seqs")
         assert (filtered.reason, filtered.score, filtered.contributions) == ("queue_full", None, {})
+
+    def test_signals_and_their_lines(self, published: ValuesPublished, client: TestClient) -> None:
+        point = SignalPoint(t=95.0, swaps_per_second=0.5, requests_per_second=2.0)
+        published.points = [point]
+        signals = msgspec.json.decode(client.get("/v1/signals").content, type=Signals)
+        assert signals == published.signals()
+        history = msgspec.json.decode(client.get("/v1/history").content, type=History)
+        assert history == History(every=5.0, points=(point,))
+
+    def test_an_unknown_id_hears_how_far_back_decisions_reach(self, client: TestClient) -> None:
+        detail = problem_of(client.get("/v1/decisions/req-9")).detail
+        assert "no decision on 'req-9' among the last 3, which reach back 1 s; the last 2000 are kept" in detail
 
     def test_alerts_and_health(self, client: TestClient) -> None:
         assert client.get("/v1/alerts").json() == {"alerts": []}
