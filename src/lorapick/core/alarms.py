@@ -1,8 +1,8 @@
 """What is wrong with the fleet, in so far as somebody should look at it: the conditions of alerts.
 
 In: the fleet's state, about once a second, at whatever event comes then. Out: Raise and Clear effects. An alert never
-changes a decision. Not here: how long a condition must hold (see `core.admission.alerts`), swap rates and latency:
-those are of the metrics.
+changes a decision. Not here: how long a condition must hold (see `core.admission.alerts`), swap rates, residency and
+latency (see `core.thrash_alarms`).
 
 Each look costs a pass over the pods, and over who waits; facts are put together only where there is something to say.
 """
@@ -10,8 +10,10 @@ Each look costs a pass over the pods, and over who waits; facts are put together
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from lorapick.core import thrash_alarms
 from lorapick.core.admission.alerts import WINDOW, Facts, Finding
 from lorapick.core.admission.pressure import Pressure
+from lorapick.core.signals.views import new_names
 from lorapick.core.state import FleetState
 from lorapick.model.alerts import Alert
 from lorapick.model.effects import Effect
@@ -21,6 +23,8 @@ MOST_NAMES = 20
 """Names that an alert gives; where there are more, their number says so."""
 LEAST_REQUESTS = 10
 """Requests for new adapters in the last minute below which nobody is told of them."""
+FEW_NEW = 3
+"""Adapters that nobody asked for before, below which that is no experiment but a customer."""
 FEW_LOADS = 4
 """Loads in a row that a fleet may be busy with, however long they take, before that is a convoy."""
 
@@ -29,7 +33,7 @@ Condition = Callable[[FleetState, Seconds], Finding]
 
 def watch(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Look at everything."""
-    findings = [condition(state, now) for condition in CONDITIONS]
+    findings = [*(condition(state, now) for condition in CONDITIONS), *thrash_alarms.find(state, now)]
     # Every alert is about what pods do. And without pods there may be no more events, so nobody would look again.
     clear_after = state.settings.alerts.clear_after if state.loads else 0.0
     return state.alerts.look(findings, clear_after=clear_after, now=now, cause=cause)
@@ -48,7 +52,12 @@ def _new_adapters(state: FleetState, now: Seconds) -> Finding:
     if names:
         facts = {"adapters": _listed(names), "count": len(names), "traffic_share": round(share, 4)}
     lasts = bool(state.loads) and bool(probation.asked_since(alerts.looked, now=now))
-    begins = lasts and recent >= LEAST_REQUESTS and share >= state.settings.alerts.new_adapters_share
+    least = state.settings.alerts.new_adapters_share
+    begins = lasts and recent >= LEAST_REQUESTS and share >= least
+    first, requests, part = new_names(state, now=now)
+    if len(first) >= FEW_NEW and part is not None and part >= least and requests >= LEAST_REQUESTS:
+        facts |= {"first_asked_for": _listed(first), "new": len(first), "new_traffic_share": round(part, 4)}
+        begins = lasts = True
     return Finding(Alert.NEW_ADAPTERS, begins, lasts, after=0.0, facts=facts)
 
 
@@ -120,4 +129,4 @@ def _listed(names: Iterable[str]) -> str:
 
 
 CONDITIONS: tuple[Condition, ...] = (_new_adapters, _convoy, _pressure, _queues, _quarantine)
-"""Of all alerts, in the order of `Alert`."""
+"""Of the alerts about admission, in the order of `Alert`; those of thrash come after them."""

@@ -206,6 +206,7 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None
     else:
         tally.picks_by_tier["base"] += 1
     state.loads[row].dispatched(now)
+    state.signals.dispatched(flight.pod, now=now)
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
     if request.session is not None:

@@ -110,6 +110,8 @@ class Fleet:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
         answer = HANDLERS[type(event)](state, event, now=now)
         state.columns.version += 1
+        if state.residency.changes:
+            state.signals.changed(state.residency.changes)
         if self._owed:
             answer, self._owed = [*self._owed, *answer], []
         if now >= state.placement.next_tick:

@@ -106,6 +106,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
         if flight.row == row:
             flight.row = -1
     state.residency.gone(row, now=now)
+    state.signals.gone(event.pod)
     state.prefixes.forget(row)
     state.quarantine.gone(row)
     state.turns.gone(row)

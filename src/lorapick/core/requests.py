@@ -14,7 +14,14 @@ from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
 from lorapick.core.waiting import MOST_TRIES, give_turns, reject_unknown
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
-from lorapick.model.events import BodyStarted, RequestArrived, RequestDispatched, RequestEnded, RequestRefused, ResponseStarted
+from lorapick.model.events import (
+    BodyStarted,
+    RequestArrived,
+    RequestDispatched,
+    RequestEnded,
+    RequestRefused,
+    ResponseStarted,
+)
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
@@ -33,9 +40,11 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     state.tally.arrivals += 1
     adapter = resolve(state, request)
     if isinstance(adapter, Unknown):
-        flight = state.flights[request.id] = Flight(request, None)
+        state.signals.arrived(None, now=now)
+        flight = state.flights[request.id] = Flight(request, None, now=now)
         return [reject_unknown(state, flight, name=adapter.name, now=now, cause=event.id)]
-    flight = state.flights[request.id] = Flight(request, adapter)
+    flight = state.flights[request.id] = Flight(request, adapter, now=now)
+    state.signals.arrived(adapter.name if adapter is not None else None, now=now)
     if adapter is not None:
         state.tally.by_adapter[adapter.name] += 1
         state.prices.demand.arrived(adapter.name, now=now)
@@ -46,9 +55,9 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
 
 def on_refused(state: FleetState, event: RequestRefused, *, now: Seconds) -> list[Effect]:
     """Count a request that a transport refused by itself, so that outcomes add up to arrivals."""
-    del event, now
     state.tally.arrivals += 1
     state.tally.outcomes[Outcome.REJECTED] += 1
+    state.signals.refused(event.status, now=now)
     return []
 
 
@@ -110,6 +119,7 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
     flight = state.flights.get(event.request_id)
     if flight is None or flight.row < 0 or not flight.started:
         return []
+    state.signals.body_started(now - flight.arrived, now=now)
     return _ran(state, flight, now=now, cause=event.id)
 
 
@@ -138,11 +148,14 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1
     row = flight.row
+    if flight.pod is not None:
+        state.signals.ended(outcome, status, seconds=now - flight.arrived, now=now)
     if row < 0:
         return admit(state, now=now, cause=event.id)
     effects: list[Effect] = []
     if outcome is SERVED and status is not None and status < 400:
         learn(state, flight, now=now)
+        _count_hit(state, flight, now=now)
         effects = _ran(state, flight, now=now, cause=event.id)
     # A client's mistake (4xx) says nothing of the load.
     broken = outcome is FAILED and not flight.started and (status is None or status >= 500)
@@ -151,6 +164,14 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     return effects
+
+
+def _count_hit(state: FleetState, flight: Flight, *, now: Seconds) -> None:
+    name = flight.adapter_name
+    if name is not None:
+        seconds = now - flight.arrived
+        home = state.residency.home(flight.row)
+        state.signals.served(home, name, tier=flight.tier, sent=flight.sent, seconds=seconds, now=now)
 
 
 def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
@@ -190,6 +211,7 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
     if name is not None and len(state.unloads):
         state.unloads.touched(row, name, now=now)
     state.loads[row].ended(now)
+    state.signals.left(state.columns.targets[row].pod, sent=flight.sent, now=now)
     state.refresh(row)
     return failed
 

@@ -25,6 +25,7 @@ from lorapick.core.picking.round_robin import RoundRobin
 from lorapick.core.placement.state import Placement
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
+from lorapick.core.signals.tracker import Tracker
 from lorapick.model.adapters import Adapter, Alias, PinSpec
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
@@ -41,6 +42,7 @@ class Flight:
 
     __slots__ = (
         "adapter",
+        "arrived",
         "blocks",
         "follow_until",
         "load_then",
@@ -53,8 +55,9 @@ class Flight:
         "waits_since",
     )
 
-    def __init__(self, request: Request, adapter: Adapter | None) -> None:
+    def __init__(self, request: Request, adapter: Adapter | None, *, now: Seconds) -> None:
         self.request = request
+        self.arrived = now
         self.adapter = adapter
         """None: the base model."""
         self.blocks = request.blocks
@@ -178,6 +181,8 @@ class FleetState:
         )
         self.prices = Prices(loads=Loads(settings.load_times))
         self.alerts = Alerts()
+        self.signals = Tracker()
+        """Rates, residencies, latencies of late: changes no decision."""
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}

@@ -5,20 +5,32 @@ In: the driver. Out: snapshots that do not change. Not here: HTTP (see `live.adm
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lorapick.core.columns import REASONS
 from lorapick.core.picking.filters import STALE
 from lorapick.core.placement.commands import Kind
+from lorapick.core.signals.views import look
 from lorapick.live.control.counts import ControlCounts
 from lorapick.live.driver import Driver
 from lorapick.live.envoy.watch import EnvoyWatch
-from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, PlacementNow, PodRow, Totals
+from lorapick.live.memory import in_memory
+from lorapick.live.publish import (
+    AdapterRow,
+    AlertRow,
+    DecisionRow,
+    FleetSnapshot,
+    InMemory,
+    PlacementNow,
+    PodRow,
+    Totals,
+)
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
+from lorapick.model.signals import SignalPoint, Signals
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 
@@ -139,6 +151,10 @@ class PublishedViews:
         """Every belief, by pod and adapter."""
         return [*self._driver.fleet.state.residency.beliefs()]
 
+    def memory(self) -> Mapping[PodName, Sequence[InMemory]]:
+        """What each pod has in some memory, without making all that is believed of it."""
+        return in_memory(self._driver.fleet.state)
+
     def adapters(self) -> Sequence[AdapterRow]:
         """Every adapter known, by name."""
         state = self._driver.fleet.state
@@ -183,7 +199,18 @@ class PublishedViews:
     def alerts(self) -> Sequence[AlertRow]:
         """Alerts that stand, with the facts of the last look."""
         standing = self._driver.fleet.state.alerts.standing
-        return [AlertRow(name=alert, since=since, facts=facts) for alert, (since, facts) in standing.items()]
+        return [
+            AlertRow(name=alert, since=since, severity=alert.severity, facts=facts)
+            for alert, (since, facts) in standing.items()
+        ]
+
+    def signals(self) -> Signals:
+        """What shows thrash as thrash; at most a second old."""
+        return look(self._driver.fleet.state, now=self._driver.now())
+
+    def history(self) -> Sequence[SignalPoint]:
+        """The lines of the last hour."""
+        return tuple(self._driver.fleet.state.signals.points)
 
 
 def _nested(counts: Iterable[tuple[tuple[str, str], int]]) -> dict[str, dict[str, int]]:

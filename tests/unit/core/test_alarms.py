@@ -13,6 +13,10 @@ from lorapick.model.requests import Outcome
 from lorapick.model.settings import AdmissionSettings, AlertSettings, BudgetSettings, LoadTimes, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
+ADMISSION = (Alert.NEW_ADAPTERS, Alert.CONVOY, Alert.PRESSURE, Alert.QUEUES, Alert.QUARANTINE)
+ROOMY = AlertSettings(active_per_slot=9.0, sustained=1e6)
+"""With which only alerts of admission are raised."""
+
 
 class Watch:
     """A playbook whose time passes second by second, as on a fleet that is scraped."""
@@ -174,7 +178,9 @@ def test_pressure_that_comes_and_goes_is_no_news():
 
 
 def test_a_queue_near_its_bound_is_told_of():
-    watch = Watch(plain_pod("a", max_loras=1), adapters=("legal", "code"), admission=AdmissionSettings(max_queued=5))
+    watch = Watch(
+        plain_pod("a", max_loras=1), adapters=("legal", "code"), admission=AdmissionSettings(max_queued=5), alerts=ROOMY
+    )
     watch.book.arrive("legal")
     for _ in range(3):
         watch.book.arrive("code")
@@ -189,7 +195,7 @@ def test_a_queue_near_its_bound_is_told_of():
 
 
 def test_waits_near_their_bound_are_told_of():
-    alerts = AlertSettings(after=2.0, queue_share=0.5)
+    alerts = AlertSettings(after=2.0, queue_share=0.5, active_per_slot=9.0, sustained=1e6)
     watch = Watch(plain_pod("a", max_loras=1), adapters=("legal", "code"), alerts=alerts)
     watch.book.arrive("legal")
     watch.book.arrive("code")
@@ -242,7 +248,7 @@ def test_whatever_happens_they_alternate_and_end():
         *[plain_pod(pod, max_loras=1, max_queue=1) for pod in "abc"],
         registered=("code", "s1", "s2"),
         admission=AdmissionSettings(max_queued=6, max_wait=8.0),
-        alerts=AlertSettings(after=2.0, clear_after=3.0),
+        alerts=AlertSettings(after=2.0, clear_after=3.0, sustained=5.0),
         load_times=LoadTimes(cpu=1.2, disk=1.2),
     )
     book = watch.book
@@ -265,8 +271,8 @@ def test_whatever_happens_they_alternate_and_end():
     for request_id in [*book.fleet.state.flights]:
         book.end(request_id)
     watch.reports = {}
-    for kind, alert in [*seen, *watch.seconds(90)]:
+    for kind, alert in [*seen, *watch.seconds(800)]:
         assert (kind is Clear) is standing[alert]
         standing[alert] = not standing[alert]
     assert not any(standing.values()) and not book.fleet.state.alerts.standing
-    assert {alert for _, alert in seen} == {*Alert}
+    assert {alert for _, alert in seen} >= {*ADMISSION}

@@ -23,7 +23,7 @@ def book_of(policy="weighted", **settings):
 def case_of(book, model="legal", **fields):
     state = book.fleet.state
     request = Request(id="q", model=model, **fields)
-    return Case(state, Flight(request, state.adapters.get(model)), now=book.now, cause=99)
+    return Case(state, Flight(request, state.adapters.get(model), now=book.now), now=book.now, cause=99)
 
 
 def masked(case):

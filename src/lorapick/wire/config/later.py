@@ -15,7 +15,6 @@ from lorapick.wire.config.document import At, Refused, Report, parse_document
 
 LATER: dict[str, str] = {
     "adapters.list[].size": "loads are expected to take load_times whatever their size",
-    "slo": "no decision looks at it",
 }
 """Path of each key (`[]`: every item of a list), and what does not happen although it is set."""
 HEADING = "parsed, not yet acted on"

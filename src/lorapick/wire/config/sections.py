@@ -152,6 +152,13 @@ admission: Reader[AdmissionSettings] = record(
     check=_check_admission,
 )
 
+def _positive_share(at: At) -> Ratio:
+    value = share(at)
+    if value == 0:
+        at.refuse("must be a share above 0")
+    return value
+
+
 alerts: Reader[AlertSettings] = record(
     AlertSettings,
     {
@@ -159,6 +166,17 @@ alerts: Reader[AlertSettings] = record(
         "clear_after": duration(most=_HOUR),
         "new_adapters_share": share,
         "queue_share": share,
+        "swap_rate": number(least=0.0, most=1e6),
+        "swap_rate_broken": number(least=0.0, most=1e6),
+        "residency": duration(),
+        "residency_page": duration(),
+        "hit_ratio": share,
+        "hit_ratio_target": share,
+        "active_per_slot": number(least=0.0, most=1e6),
+        "useful_share": share,
+        "error_ratio": share,
+        "critical_queues_share": _positive_share,
+        "sustained": duration(most=_HOUR),
     },
 )
 
@@ -167,13 +185,6 @@ slo: Reader[SloSettings] = record(SloSettings, {"ttft_p95": duration(), "latency
 objectives: Reader[tuple[Objective, ...]] = list_of(
     record(Objective, {"name": word, "priority": integer(least=-1000, most=1000)}, required=("name",)), unique="name"
 )
-
-
-def _positive_share(at: At) -> Ratio:
-    value = share(at)
-    if value == 0:
-        at.refuse("must be a share above 0")
-    return value
 
 
 budgets: Reader[BudgetSettings] = record(
