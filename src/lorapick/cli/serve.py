@@ -16,7 +16,9 @@ import uvloop
 
 from lorapick.cli.loading import load
 from lorapick.dash.page import static_directory
+from lorapick.dash.runbooks import runbook_directory
 from lorapick.live.eventlog import MAX_BYTES
+from lorapick.live.runbook_pages import Files
 from lorapick.live.serve import Addresses, Recording, serve
 from lorapick.live.web import BindError
 from lorapick.wire.config import ConfigError, one_per_key
@@ -49,7 +51,7 @@ def serve_command(
             serve(
                 loaded.settings,
                 beside=config.parent,
-                static=static_directory(),
+                static=Files(static_directory(), runbook_directory()),
                 record=None if event_log is None else Recording(event_log, event_log_max_bytes),
                 on_ready=lambda addresses: _say_ready(addresses, as_json=as_json),
             )

@@ -26,9 +26,11 @@ from lorapick.live.admin_changes import change_routes
 from lorapick.live.admin_token import Changers, token_from
 from lorapick.live.feed import Feed
 from lorapick.live.guard import Guard
+from lorapick.live.ledger.route import LedgerRoute
 from lorapick.live.operations import Operations
 from lorapick.live.problems import nearest, problem
 from lorapick.live.publish import AdapterRow, Published
+from lorapick.live.runbook_pages import Files, runbook_routes
 from lorapick.live.web import serving, split_bind
 from lorapick.model.signals import POINT_EVERY
 from lorapick.wire.api import ApiReason, History, cell
@@ -47,25 +49,27 @@ class _BadParameterError(Exception):
 def admin_app(
     published: Published,
     *,
-    static: Path | None = None,
+    static: Files | Path | None = None,
     bind_host: str = "127.0.0.1",
     feed: Feed | None = None,
     operations: Operations | None = None,
     token: str | None = None,
+    ledger: Path | None = None,
 ) -> ASGIApp:
     """The whole application.
 
     Args:
         published: what is shown.
-        static: directory with `index.html`; None: no page.
+        static: directory with `index.html`, perhaps with the runbooks'; None: no page.
         bind_host: where it is served; on loopback alone changes are taken without a token.
         feed: of the page; None makes one.
         operations: what may be changed, and placement's views; None: those routes answer 501.
         token: asked for by every change; None: none is configured.
+        ledger: the picker's file; None: it keeps none.
     """
     views = _Views(published, feed or Feed(published), operations=operations)
     handlers = {HTTPException: _http_problem, _BadParameterError: _parameter_problem, Exception: _internal_problem}
-    routes = [*_routes(views, change_routes(operations)), *_page_routes(static)]
+    routes = [*_routes(views, change_routes(operations), LedgerRoute(ledger)), *_page_routes(static)]
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
     return Guard(app, bind_host=bind_host, changers=Changers(bind_host=bind_host, token=token))
 
@@ -75,7 +79,7 @@ async def serve_admin(
     published: Published,
     *,
     bind: str,
-    static: Path | None = None,
+    static: Files | Path | None = None,
     operations: Operations | None = None,
     token_variable: str | None = None,
 ) -> AsyncIterator[str]:
@@ -100,7 +104,7 @@ async def serve_admin(
         yield address
 
 
-def _routes(views: "_Views", changes: list[Route]) -> list[BaseRoute]:
+def _routes(views: "_Views", changes: list[Route], ledger: LedgerRoute) -> list[BaseRoute]:
     return [
         Route("/v1/fleet", views.fleet),
         Route("/v1/residency", views.residency),
@@ -113,17 +117,19 @@ def _routes(views: "_Views", changes: list[Route]) -> list[BaseRoute]:
         Route("/v1/stream", views.stream),
         Route("/healthz", views.healthz),
         Route("/openapi.json", _openapi),
-        *(Route(path, _later(path)) for path in openapi.LATER),
+        Route("/v1/ledger", ledger.get),
         *changes,
         # After the verbs: a name may hold slashes.
         Route("/v1/adapters/{name:path}", views.adapter),
     ]
 
 
-def _page_routes(static: Path | None) -> list[BaseRoute]:
+def _page_routes(static: Files | Path | None) -> list[BaseRoute]:
     if static is None:
         return []
-    return [Route("/", _page(static / "index.html")), Mount("/static", StaticFiles(directory=static))]
+    page, runbooks = static if isinstance(static, Files) else Files(static)
+    routes: list[BaseRoute] = [Route("/", _page(page / "index.html")), Mount("/static", StaticFiles(directory=page))]
+    return routes + runbook_routes(runbooks)
 
 
 class _Views:
@@ -251,15 +257,6 @@ async def _openapi(_request: Request) -> Response:
 def _page(index: Path) -> Callable[[Request], Awaitable[Response]]:
     async def answer(_request: Request) -> Response:
         return FileResponse(index, headers={"cache-control": "no-cache"})
-
-    return answer
-
-
-def _later(path: str) -> Callable[[Request], Awaitable[Response]]:
-    refusal = problem(501, ApiReason.NOT_IMPLEMENTED, detail=f"GET {path} belongs to a later part of lorapick")
-
-    async def answer(_request: Request) -> Response:
-        return refusal
 
     return answer
 

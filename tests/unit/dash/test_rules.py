@@ -1,0 +1,123 @@
+"""Rules take their numbers from the configuration, and each alert that the picker raises has one."""
+
+import re
+
+import pytest
+
+from lorapick.core import alarms
+from lorapick.dash.queries import Queries
+from lorapick.dash.rules import RULES_ONLY, Thresholds, alert_words, rules_document
+from lorapick.dash.rules.alerts import FEW_NEW, rules
+from lorapick.dash.rules.records import records
+from lorapick.dash.rules.thresholds import duration, number, percent
+from lorapick.dash.runbooks import runbook_directory
+from lorapick.model.alerts import Alert
+from lorapick.model.settings import AlertSettings, ScrapeSettings, Settings, SloSettings
+
+
+def by_name(thresholds: Thresholds) -> dict[str, str]:
+    return {rule.name: rule.expr for rule in rules(thresholds)}
+
+
+def test_each_alert_of_the_picker_has_a_rule_and_each_rule_a_runbook():
+    named = {str(rule.alert) for rule in rules(Thresholds())}
+    assert named == {*alert_words()} == {*map(str, Alert), *RULES_ONLY}
+    pages = {path.stem for path in runbook_directory().glob("*.md")}
+    assert pages == named
+
+
+def test_bounds_are_those_of_the_configuration():
+    alerts = AlertSettings(
+        swap_rate=0.25, swap_rate_broken=2.5, residency=240.0, residency_page=50.0, hit_ratio=0.7,
+        hit_ratio_target=0.85, active_per_slot=0.6, useful_share=0.4, error_ratio=0.02, critical_queues_share=0.3,
+        new_adapters_share=0.05, sustained=90.0,
+    )  # fmt: skip
+    slo = SloSettings(latency_p95=1.5, ttft_p95=0.4)
+    found = by_name(Thresholds.of(Settings(alerts=alerts, slo=slo, scrape=ScrapeSettings(stale_after=7.0))))
+    bounds = {
+        "LorapickSwapRate": ">= 0.25",
+        "LorapickSwapRatePage": ">= 2.5",
+        "LorapickResidency": "< 240 ",
+        "LorapickResidencyPage": "< 50 ",
+        "LorapickThrash": "< 25 ",
+        "LorapickHitRatio": "< 0.7 ",
+        "LorapickHitRatioTarget": "< 0.85 ",
+        "LorapickActiveAdapters": "> 0.6",
+        "LorapickUsefulTime": "< 0.4 ",
+        "LorapickErrorRate": "> 0.02 ",
+        "LorapickCriticalQueues": ">= 0.3",
+        "LorapickNewAdapters": ">= 0.05 ",
+        "LorapickLatency": "> 1.5",
+        "LorapickTimeToFirstToken": "> 0.4",
+        "LorapickScrapesStale": "> 7",
+    }
+    assert {name: bound for name, bound in bounds.items() if bound not in found[name]} == {}
+    waits = {rule.name: rule.wait for rule in rules(Thresholds(alerts=alerts))}
+    assert waits["LorapickSwapRate"] == 90.0
+    assert waits["LorapickThrash"] == 45.0
+
+
+def test_bounds_that_the_core_keeps_to_itself_are_the_same():
+    assert alarms.FEW_NEW == FEW_NEW
+
+
+def test_without_a_promise_latency_is_compared_with_the_running_pickers():
+    found = by_name(Thresholds())
+    assert 'lorapick_slo_seconds{objective="latency_p95"}' in found["LorapickLatency"]
+    assert 'lorapick_slo_seconds{objective="ttft_p95"}' in found["LorapickTimeToFirstToken"]
+
+
+def test_every_record_that_is_used_exists_and_comes_before():
+    known: set[str] = set()
+    for name, expr in records(Thresholds()):
+        assert {*re.findall(r"\w+:lorapick_\w+:\w+|lorapick:\w+(?::\w+)?", expr)} <= known
+        known.add(name)
+    for rule in rules(Thresholds()):
+        assert {*re.findall(r"\w+:lorapick_\w+:\w+|lorapick:\w+(?::\w+)?", rule.expr)} <= known
+
+
+def test_pages_need_harm_or_are_harm():
+    pages = {rule.name for rule in rules(Thresholds()) if rule.severity == "page" and "lorapick:harm" not in rule.expr}
+    assert pages == {
+        "LorapickLatency",
+        "LorapickTimeToFirstToken",
+        "LorapickErrorRate",
+        "LorapickCriticalQueues",
+        "LorapickPickerAbsent",
+    }
+
+
+def test_the_pickers_pages_are_pages_and_no_others():
+    pages = {rule.alert for rule in rules(Thresholds()) if rule.severity == "page"}
+    assert pages & {*Alert} == {alert for alert in Alert if alert.severity == "page"}
+
+
+def test_each_alert_links_to_its_runbook_with_values_in_its_words():
+    document = rules_document(Thresholds(), runbooks="https://ops.example.com/lorapick/")
+    _, alerts = document["groups"]
+    for rule in alerts["rules"]:
+        assert rule["annotations"]["runbook_url"] == f"https://ops.example.com/lorapick/{rule['labels']['alert']}"
+        assert rule["labels"]["severity"] in {"page", "warn", "info"}
+        texts = rule["annotations"]["summary"] + rule["annotations"]["description"]
+        assert texts.count("{{") == texts.count("}}")
+    assert len({rule["alert"] for rule in alerts["rules"]}) == len(alerts["rules"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(7200.0, "2h"), (120.0, "2m"), (90.0, "90s"), (1.5, "1500ms"), (300.0, "5m"), (0.25, "250ms")],
+)
+def test_durations_are_written_as_prometheus_reads_them(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_numbers_are_short():
+    assert [number(value) for value in (0.5, 1.0, 300.0, 0.1 + 0.2)] == ["0.5", "1", "300", "0.3"]
+    assert percent(0.8) == "80 %"
+
+
+def test_pods_are_matched_where_they_are_named():
+    ask = Queries("5m", 'pod=~"a.*"')
+    assert ask.swaps_by_pod() == 'sum by (pod) (rate(lorapick_swaps_total{pod=~"a.*"}[5m]))'
+    assert '{by!="restart",pod=~"a.*"}' in ask.evictions_by_pod()
+    assert Queries("2m").gauge("slots") == "max by (pod) (lorapick_slots)"
