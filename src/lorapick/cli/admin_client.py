@@ -49,9 +49,9 @@ class RefusedError(AdminError):
         self.problem = problem
 
 
-def get(admin: str, path: str) -> bytes:
+def get(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> bytes:
     """Body of `GET path`. Raises AdminError."""
-    return _ask(admin, "GET", path, body=None, headers={}, timeout=TIMEOUT_S)
+    return _ask(admin, "GET", path, body=None, headers={}, timeout=timeout)
 
 
 def change(admin: str, method: str, *, path: str, body: object = None, timeout: float = TIMEOUT_S) -> bytes:
@@ -69,13 +69,27 @@ def change(admin: str, method: str, *, path: str, body: object = None, timeout: 
         raise RefusedError(error.problem, hint=f"put the token in the environment variable {VARIABLE}") from None
 
 
-def _ask(admin: str, method: str, path: str, *, body: bytes | None, headers: dict[str, str], timeout: float) -> bytes:
+def lines(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> Iterator[bytes]:
+    """Lines of an answer that goes on, as they come, until the picker ends it.
+
+    Raises:
+        AdminError: there is none, it breaks off, or nothing comes for `timeout` seconds.
+    """
+    with _connected(admin, timeout) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise _refused(admin, answer.status, answer.read(_MAX_ANSWER))
+        while line := answer.readline(_MAX_ANSWER):
+            yield line
+
+
+@contextmanager
+def _connected(admin: str, timeout: float) -> Iterator[http.client.HTTPConnection]:
     host, port = _address(admin)
     connection = http.client.HTTPConnection(host, port, timeout=timeout)
     try:
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read(_MAX_ANSWER)
+        yield connection
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise AdminError(
             f"no picker answers at {admin} ({_short(error)}); start one with `lorapick up`, or name its admin API "
@@ -83,6 +97,13 @@ def _ask(admin: str, method: str, path: str, *, body: bytes | None, headers: dic
         ) from None
     finally:
         connection.close()
+
+
+def _ask(admin: str, method: str, path: str, *, body: bytes | None, headers: dict[str, str], timeout: float) -> bytes:
+    with _connected(admin, timeout) as connection:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read(_MAX_ANSWER)
     if answer.status not in (200, 202):
         raise _refused(admin, answer.status, content)
     return content
@@ -122,6 +143,11 @@ def told(command: str) -> Iterator[None]:
 def console() -> Console:
     """Where answers are shown. A pipe has no width of its own; 80 columns would fold every line."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def printable(text: str) -> str:
+    """Text of others as a terminal may have it: names come from clients, and an escape sequence would be obeyed."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _short(error: Exception) -> str:

@@ -69,9 +69,9 @@ def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LO
     losers = [verdict for verdict in document.verdicts if not verdict.won]
     console.print(_headline(document, winner))
     for sentence in document.words:
-        console.print(Padding(Text(sentence), (0, 0, 0, 2)))
+        console.print(Padding(Text(admin_client.printable(sentence)), (0, 0, 0, 2)))
     adapter = "base model" if document.adapter is None else f"adapter {document.adapter}"
-    console.print(Text(f"  policy {document.policy} · {adapter}", style="dim"))
+    console.print(Text(admin_client.printable(f"  policy {document.policy} · {adapter}"), style="dim"))
     if winner is not None:
         _show_winner(winner, document, console)
     if losers:
@@ -82,8 +82,8 @@ def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LO
 
 
 def _headline(document: ExplanationDocument, winner: VerdictDocument | None) -> Text:
-    text = Text(f"{document.request_id}: ")
-    text.append(document.model, style="bold")
+    text = Text(f"{admin_client.printable(document.request_id)}: ")
+    text.append(admin_client.printable(document.model), style="bold")
     if winner is not None:
         return text.append(" went to ").append(winner.pod, style="bold green")
     reason = f" ({document.reason})" if document.reason is not None else ""

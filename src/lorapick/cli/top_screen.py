@@ -1,0 +1,183 @@
+"""How `lorapick top` looks: lines of text for a terminal of a given size.
+
+In: a `Board`, what the user wants to see of it, a width and a height in characters. Out: lines that fit. Every mark has
+a letter or a word beside its colour. Not here: the terminal itself (see `cli.top`), lines of pods and of adapters (see
+`cli.top_rows`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from lorapick.cli.admin_client import printable
+from lorapick.cli.top_board import Board
+from lorapick.cli.top_rows import LEGEND, ORDERS, adapter_lines, adapters_head, fit, pod_lines, pods_head
+from lorapick.live.admin_views import Frame
+from lorapick.live.publish import AlertRow, DecisionRow
+from lorapick.model.alerts import Severity
+from lorapick.model.units import Seconds
+from lorapick.wire.words import span
+
+RUNBOOKS = "/runbooks/"
+"""Path of the admin API below which each alert has its page."""
+MOST_ALERTS = 4
+_LINES_MINUTES = 15
+_BARS = "▁▂▃▄▅▆▇█"
+_HEALTHY = {"healthy": "green", "idle": "", "warming_up": "", "watch": "yellow"}
+_KEYS = "q quit  p pause  s sort  ↑↓ PgUp PgDn scroll"
+
+
+@dataclass
+class View:
+    """What the user wants to see."""
+
+    admin: str
+    order: str = ORDERS[0]
+    first: int = 0
+    """Pods that are scrolled away above."""
+    paused: bool = False
+    trouble: str | None = None
+    """Why nothing new comes; None: it does."""
+    keys: bool = True
+    """Whether anybody can press one."""
+
+
+def screen(board: Board, view: View, *, width: int, height: int) -> list[Text]:
+    """At most `height` lines of at most `width` cells."""
+    frame = board.frame
+    if frame is None:
+        return [cut(Text(f"lorapick top: {view.trouble or f'waiting for {view.admin}'}"), width)]
+    above = [*_head(board, frame, view), *_alerts(board.alerts, frame.now)]
+    room = max(0, height - len(above) - 4 - view.keys)
+    adapters = adapter_lines(board, most=min(8, room // 4), width=width) if room >= 8 else []
+    decisions = _decisions(board.decisions[: min(6, room // 5)], frame.now) if room >= 8 else []
+    pods = pod_lines(board, order=view.order, width=width)
+    shown = max(1, room - len(adapters) - len(decisions))
+    view.first = max(0, min(view.first, len(pods) - shown))
+    lines = [*above, pods_head(board, width=width), *pods[view.first : view.first + shown]]
+    lines.append(_which(frame, view, shown=min(shown, len(pods))))
+    if adapters:
+        lines += [adapters_head(width), *adapters]
+    if decisions:
+        lines += [Text("LAST DECISIONS", style="dim"), *decisions]
+    if view.keys:
+        lines.append(Text(_KEYS, style="dim"))
+    return [cut(line, width) for line in lines[:height]]
+
+
+def cut(line: Text, width: int) -> Text:
+    """The line, no wider than that."""
+    if cell_len(line.plain) > width:
+        line = line.copy()
+        line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _which(frame: Frame, view: View, *, shown: int) -> Text:
+    """Which pods are shown, and what their letters mean."""
+    which = f"{view.first + 1}-{view.first + shown} of {frame.pods_total}" if shown else "no pods"
+    return Text(f"{which} by {view.order}  {LEGEND}", style="dim")
+
+
+# -- above
+
+
+def _head(board: Board, frame: Frame, view: View) -> list[Text]:
+    fleet = frame.fleet
+    title = Text("lorapick top", style="bold")
+    if view.paused:
+        title.append("  PAUSED", style="bold reverse")
+    title.append(f"  {view.admin}  {frame.policy}  up {span(frame.wall - frame.started_at)}", style="")
+    title.append(f"  {frame.pods_ready}/{frame.pods_total} pods ready")
+    health = str(frame.verdict.health)
+    style = _HEALTHY.get(health, "bold red")
+    lines = [title, Text(printable(frame.verdict.text), style=style)]
+    if view.trouble is not None:
+        lines.append(Text(f"NO NEWS, what follows is old: {view.trouble}", style="bold red"))
+    loading = sum(pod.loading for pod in board.pods.values())
+    slots = f"adapters/slots {fleet.active_adapters}/{fleet.slots}"
+    lines.append(
+        Text(
+            f"req/s {fleet.requests_per_second:.1f}  P95 {_time(fleet.latency_p95)}  TTFT P95 {_time(fleet.ttft_p95)}  "
+            f"swaps/s/pod {fleet.swaps_per_second:.2f}  hits {_share(fleet.hit_ratio)} (believed "
+            f"{_share(fleet.believed_hit_ratio)})"
+        )
+    )
+    lines.append(
+        Text(
+            f"useful {_share(fleet.useful_share)}  {slots}  stays {_time(fleet.mean_residency)}  loading {loading}  "
+            f"held {fleet.waiting}  full queues {fleet.critical_queues}"
+        )
+    )
+    lines.append(_lines(board))
+    return lines
+
+
+def _lines(board: Board) -> Text:
+    """Swap rate, P95 and useful share over the last minutes, each by its own scale."""
+    points = [point for point in board.points if point.t >= board.points[-1].t - 60.0 * _LINES_MINUTES]
+    drawn = {
+        "swaps": [point.swaps_per_second for point in points],
+        "P95": [point.latency_p95 for point in points],
+        "useful": [point.useful_share for point in points],
+    }
+    parts = [f"{name} {sparkline(values)}" for name, values in drawn.items() if values]
+    return Text(f"{_LINES_MINUTES} min: {'  '.join(parts)}" if parts else "no history yet", style="dim")
+
+
+def sparkline(values: Sequence[float | None], *, cells: int = 16) -> str:
+    """The values in so many characters, each the largest of its share; a blank where nothing is known."""
+    known = [value for value in values if value is not None]
+    top = max(known, default=0.0)
+    cells = min(cells, len(values))
+    drawn = ""
+    for cell in range(cells):
+        part = values[cell * len(values) // cells : (cell + 1) * len(values) // cells]
+        highest = max((value for value in part if value is not None), default=None)
+        drawn += " " if highest is None else _BARS[min(7, int(8 * highest / top))] if top > 0 else _BARS[0]
+    return drawn
+
+
+def _alerts(alerts: Sequence[AlertRow], now: Seconds) -> list[Text]:
+    """Standing alerts, those that harm users first, each with its runbook."""
+    ordered = sorted(alerts, key=lambda row: (row.severity != Severity.PAGE, row.since, row.name))
+    lines = []
+    for row in ordered[:MOST_ALERTS]:
+        page = row.severity == Severity.PAGE
+        line = Text(f"{row.severity.upper()} {row.name}", style="bold red" if page else "yellow")
+        line.append(f" for {span(max(0.0, now - row.since))}  {RUNBOOKS}{row.name}  {_facts(row)}", style="")
+        lines.append(line)
+    if ordered[MOST_ALERTS:]:
+        more = ", ".join(row.name for row in ordered[MOST_ALERTS:])
+        lines.append(Text(f"and {len(ordered) - MOST_ALERTS} more: {more}", style="yellow"))
+    return lines
+
+
+def _facts(row: AlertRow) -> str:
+    said = (f"{key}={value:.3g}" if isinstance(value, float) else f"{key}={value}" for key, value in row.facts.items())
+    return printable(" ".join(said))
+
+
+def _time(seconds: Seconds | None) -> str:
+    return "-" if seconds is None else span(seconds)
+
+
+def _share(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{100 * ratio:.0f} %"
+
+
+# -- below
+
+
+def _decisions(rows: Sequence[DecisionRow], now: Seconds) -> list[Text]:
+    return [_decision(row, now) for row in rows]
+
+
+def _decision(row: DecisionRow, now: Seconds) -> Text:
+    ago = span(max(0.0, now - row.t))
+    line = Text(f"{fit(ago, 6)} {fit(row.request_id, 16)} {printable(row.model)} ")
+    if row.pod is not None:
+        return line.append(f"-> {printable(row.pod)} ({row.tier or 'base model'})")
+    return line.append(f"{row.outcome} ({row.reason or '-'})", style="yellow" if row.outcome == "held" else "red")
