@@ -34,6 +34,7 @@ from lorapick.model.effects import (
     Unload,
 )
 from lorapick.model.events import (
+    BodyStarted,
     Event,
     RequestArrived,
     RequestDispatched,
@@ -201,6 +202,10 @@ class Driver:
     def response_started(self, request_id: RequestId, status: int) -> None:
         """Say that response headers came."""
         self.submit(lambda t, i: ResponseStarted(t=t, id=i, request_id=request_id, status=status))
+
+    def body_started(self, request_id: RequestId) -> None:
+        """Say that the first bytes of the answer's body came."""
+        self.submit(lambda t, i: BodyStarted(t=t, id=i, request_id=request_id))
 
     def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
         """Say that a dispatched request left."""

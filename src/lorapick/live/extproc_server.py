@@ -30,6 +30,7 @@ from lorapick.model.settings import Settings
 from lorapick.model.units import RequestId, Seconds
 from lorapick.wire.extproc.commands import (
     AnyCommand,
+    BodyStarted,
     Decide,
     Dispatched,
     Ended,
@@ -268,6 +269,8 @@ class _Stream:
                     picker.dispatched(command.request_id, command.address)
                 case Started():
                     picker.response_started(command.request_id, command.status)
+                case BodyStarted():
+                    picker.body_started(command.request_id)
                 case Ended():
                     picker.ended(command.request_id, command.outcome, command.status, command.usage)
                 case _:

@@ -42,13 +42,21 @@ class AdapterLabels:
         self._counts[adapter] = self._counts.get(adapter, 0) + 1
         return OTHER
 
+    @property
+    def room(self) -> int:
+        """Labels that are not given out yet."""
+        return self._limit - len(self._named)
+
+    def known(self, adapter: AdapterName | None) -> str:
+        """Label as it is given out now; counts nothing."""
+        return BASE if adapter is None else self._named.get(adapter, OTHER)
+
     def promote(self, known: int) -> None:
         """Give the labels that are left to the busiest in `other`; to all, when `known` adapters have room."""
-        room = self._limit - len(self._named)
-        if room <= 0:
+        if self.room <= 0:
             return
         enough = 1 if known <= self._limit else ENOUGH
         ready = [(-count, name) for name, count in self._counts.items() if count >= enough]
-        for _, name in sorted(ready)[:room]:
+        for _, name in sorted(ready)[: self.room]:
             self._named[name] = name
             del self._counts[name]

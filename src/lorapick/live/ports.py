@@ -50,6 +50,10 @@ class Picker(Protocol):
         """Say that response headers came."""
         ...
 
+    def body_started(self, request_id: RequestId) -> None:
+        """Say that the first bytes of a good answer's body came; never told where bodies do not come."""
+        ...
+
     def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
         """Say that a dispatched request left; exactly once for each Dispatch that `ask` gave."""
         ...

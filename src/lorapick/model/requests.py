@@ -14,6 +14,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     model: str
     """The name the client asked for: an adapter, an alias or a base model."""
     prompt_bytes: Bytes | None = None
+    body_bytes: Bytes | None = None
+    """Size of the whole body; None: nobody measured."""
     prompt_tokens: Tokens | None = None
     """None unless someone counted them."""
     blocks: tuple[BlockId, ...] = ()

@@ -210,6 +210,19 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True):
     scrape_core_share: Ratio = 0.1
 
 
+class LedgerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of requests, loads and evictions, for questions later."""
+
+    path: str | None = None
+    """SQLite file; None: nothing is kept."""
+    max_size: Bytes = 1024 * 1024 * 1024
+    """Of the file; its write-ahead log beside it takes some MiB more. The oldest goes first."""
+    keep: Seconds = 7 * 86_400.0
+    """Age at which rows go."""
+    write_every: Seconds = 0.5
+    """A killed picker loses so much at most."""
+
+
 class ScrapeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How pods are watched."""
 
@@ -238,8 +251,20 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     loopback addresses only, without one."""
     envoy_admin: str | None = None
     """Envoy's admin API, to be read for what Envoy counts; None: those counts are unknown."""
+    metrics_compat: str = "both"
+    """Names of other endpoint pickers under which the metrics page shows requests too: `llm-d`, `gie`, `both`, `off`."""
     max_body: Bytes = 10 * 1024 * 1024
     drain_timeout: Seconds = 30.0
+
+
+class TracingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Spans of requests for a collector of traces (see docs/tracing.md)."""
+
+    enabled: bool = False
+    endpoint: str = "http://127.0.0.1:4318/v1/traces"
+    """Where an OTLP receiver takes spans over HTTP."""
+    sample: Ratio = 0.1
+    """Share of the requests without a traced caller that are traced; a caller's own decision counts before."""
 
 
 class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,7 +299,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     objectives: tuple[Objective, ...] = ()
     budgets: BudgetSettings = BudgetSettings()
     scrape: ScrapeSettings = ScrapeSettings()
+    ledger: LedgerSettings = LedgerSettings()
     mode: str = "enforce"
     """`enforce`, `observe`, or `percent:N`."""
     server: ServerSettings = ServerSettings()
+    tracing: TracingSettings = TracingSettings()
     seed: int = 0

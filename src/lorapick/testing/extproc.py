@@ -167,6 +167,10 @@ class ScriptedPicker:
         """Remember."""
         self.heard.append(("started", request_id, status))
 
+    def body_started(self, request_id: RequestId) -> None:
+        """Remember."""
+        self.heard.append(("body_started", request_id))
+
     def ended(self, request_id: RequestId, outcome: Outcome, status: int | None, usage: Usage | None) -> None:
         """Remember."""
         self.heard.append(("ended", request_id, outcome, status, usage))

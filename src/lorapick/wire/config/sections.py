@@ -312,6 +312,7 @@ server: Reader[ServerSettings] = record(
         "observe": choice("headers", "bodies"),
         "endpoint": tcp_address,
         "metrics": tcp_address,
+        "metrics_compat": choice("both", "llm-d", "gie", "off"),
         "admin": tcp_address,
         "admin_token": word,
         "envoy_admin": connect_address,

@@ -45,6 +45,12 @@ class Started(Command, frozen=True):
     status: int
 
 
+class BodyStarted(Command, frozen=True):
+    """Tell the picker that the first bytes of a good answer's body came; once at most, and only where bodies come."""
+
+    request_id: RequestId
+
+
 class Ended(Command, frozen=True):
     """Tell the picker that a dispatched request left. Exactly one for each Dispatch handed to the session."""
 
@@ -76,4 +82,4 @@ class Finish(Command, frozen=True):
     """What the gateway did wrong; None: nothing."""
 
 
-AnyCommand = Send | Decide | Withdraw | Dispatched | Started | Ended | Refused | Passed | Finish
+AnyCommand = Send | Decide | Withdraw | Dispatched | Started | BodyStarted | Ended | Refused | Passed | Finish

@@ -177,6 +177,7 @@ class Incoming:
             id=self.id,
             model=model,
             prompt_bytes=sum(map(len, pieces)) if pieces else None,
+            body_bytes=self._size,
             prompt_tokens=body.prompt_tokens,
             blocks=prefix_blocks(model, pieces),
             max_tokens=body.max_tokens,

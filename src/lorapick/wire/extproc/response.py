@@ -54,6 +54,7 @@ class Response:
         self._renaming = renaming
         self._restorer: ModelRestorer | None = None
         self._reader: UsageReader | None = None
+        self._begun = False
 
     @property
     def usage(self) -> Usage | None:
@@ -80,6 +81,13 @@ class Response:
                 if len(found) == len(wanted):
                     break
         return found
+
+    def begins(self, body: HttpBody) -> bool:
+        """Whether this message has the first bytes of a good answer's body: true once at most."""
+        if self._begun or not body.body or self.status is None or self.status >= 400:
+            return False
+        self._begun = True
+        return True
 
     def body(self, body: HttpBody) -> list[ProcessingResponse]:
         """Answer one body message."""

@@ -21,6 +21,7 @@ from lorapick.model.units import RequestId, Seconds
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.commands import (
     AnyCommand,
+    BodyStarted,
     Decide,
     Dispatched,
     Ended,
@@ -249,6 +250,8 @@ class Session:
         response = self._responding()
         commands = [*self._withdraw(), *self._sends(response.body(message.response_body))]
         self._phase = _Phase.RUNNING
+        if self._dispatch is not None and response.begins(message.response_body):
+            commands.append(BodyStarted(self.request_id))
         return commands + self._end() if message.response_body.end_of_stream else commands
 
     def _on_response_trailers(self, _: ProcessingRequest) -> Commands:

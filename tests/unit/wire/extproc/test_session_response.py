@@ -10,6 +10,7 @@ from lorapick.model.requests import Outcome
 from lorapick.testing import extproc as gateway
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.commands import (
+    BodyStarted,
     Dispatched,
     Ended,
     Finish,
@@ -99,7 +100,10 @@ class TestResponseBodies:
     def test_usage_of_a_json_answer(self) -> None:
         talk = self.answered(DUPLEX, "application/json")
         body = b'{"usage":{"prompt_tokens":7,"completion_tokens":10,"prompt_tokens_details":{"cached_tokens":3}}}'
-        assert talk.receive(gateway.response_body(body[:20])) == [Send(messages.response_chunk(body[:20], last=False))]
+        assert talk.receive(gateway.response_body(body[:20])) == [
+            Send(messages.response_chunk(body[:20], last=False)),
+            BodyStarted("r1"),
+        ]
         assert talk.receive(gateway.response_body(body[20:], last=True)) == [
             Send(messages.response_chunk(body[20:], last=True)),
             Ended("r1", Outcome.SERVED, 200, Usage(prompt_tokens=7, cached_tokens=3, output_tokens=10)),
@@ -111,7 +115,9 @@ class TestResponseBodies:
         stream = b'data: {}\n\ndata: {"usage":{"prompt_tokens":7,"completion_tokens":10}}\n\ndata: [DONE]\n\n'
         for at in range(len(stream)):
             piece = stream[at : at + 1]
-            assert talk.receive(gateway.response_body(piece)) == [Send(messages.response_chunk(piece, last=False))]
+            first = [BodyStarted("r1")] if at == 0 else []
+            sent = Send(messages.response_chunk(piece, last=False))
+            assert talk.receive(gateway.response_body(piece)) == [sent, *first]
         assert talk.receive(gateway.response_body(b"", last=True)) == [
             Send(messages.response_chunk(b"", last=True)),
             Ended("r1", Outcome.SERVED, 200, Usage(prompt_tokens=7, output_tokens=10)),
@@ -121,13 +127,15 @@ class TestResponseBodies:
         talk = self.answered(DUPLEX, "application/json")
         assert talk.receive(gateway.response_body(b"no healthy upstream", last=True)) == [
             Send(messages.response_chunk(b"no healthy upstream", last=True)),
+            BodyStarted("r1"),
             Ended("r1", Outcome.SERVED, 200),
         ]
 
     def test_the_clients_name_of_the_model_returns(self) -> None:
         talk = self.answered(DUPLEX, "text/event-stream", model="ad0@7")
         assert talk.receive(gateway.response_body(b'data: {"model": "ad')) == [
-            Send(messages.response_chunk(b"data: {", last=False))
+            Send(messages.response_chunk(b"data: {", last=False)),
+            BodyStarted("r1"),
         ]
         assert talk.receive(gateway.response_body(b'0@7"}\n\n')) == [
             Send(messages.response_chunk(b'"model": "ad0"}\n\n', last=False))
@@ -158,11 +166,38 @@ class TestResponseBodies:
     def test_streamed_bodies_get_one_answer_each(self) -> None:
         modes = (gateway.BUFFERED, gateway.STREAMED)
         talk = self.answered(modes, "text/event-stream", model="ad0@7")
-        assert talk.receive(gateway.response_body(b"data: 1\n\n")) == [Send(messages.RESPONSE_BODY_CONTINUE)]
+        assert talk.receive(gateway.response_body(b"data: 1\n\n")) == [
+            Send(messages.RESPONSE_BODY_CONTINUE),
+            BodyStarted("r1"),
+        ]
         assert talk.receive(gateway.response_body(b'"model":"ad0@')) == [Send(messages.replaced_response_body(b""))]
         assert talk.receive(gateway.response_body(b'7"', last=True))[0] == Send(
             messages.replaced_response_body(b'"model":"ad0"')
         )
+
+    @pytest.mark.parametrize("status", [404, 503])
+    def test_an_errors_body_begins_no_answer(self, status: int) -> None:
+        talk = session()
+        asked(talk, modes=DUPLEX)
+        talk.decided(gateway.dispatch(POD))
+        talk.receive(gateway.response_headers(status))
+        assert talk.receive(gateway.response_body(b"no", last=True)) == [
+            Send(messages.response_chunk(b"no", last=True)),
+            Ended("r1", Outcome.FAILED, status),
+        ]
+
+    def test_an_empty_first_piece_begins_no_answer(self) -> None:
+        talk = self.answered(DUPLEX, "text/event-stream")
+        assert talk.receive(gateway.response_body(b"")) == []
+        assert talk.receive(gateway.response_body(b"data: 1\n\n"))[-1] == BodyStarted("r1")
+        assert talk.receive(gateway.response_body(b"data: 2\n\n"))[1:] == []
+
+    def test_answers_to_requests_that_were_passed_on_are_nobodys(self) -> None:
+        talk = session()
+        asked(talk, modes=DUPLEX)
+        talk.undecided()
+        talk.receive(gateway.response_headers(200))
+        assert BodyStarted("r1") not in talk.receive(gateway.response_body(b"x", last=True))
 
     def test_bodies_without_headers(self) -> None:
         talk = session()
