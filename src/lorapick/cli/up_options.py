@@ -198,6 +198,9 @@ def _overlay(content: bytes, flags: Mapping[str, Any], *, beside: Path) -> dict[
         placement["sources"] = [_whole(each, beside=beside) for each in placement["sources"]]
     if placement:
         document["placement"] = placement
+    ledger = document.get("ledger") or {}
+    if ledger.get("path"):
+        document["ledger"] = {**ledger, "path": str(beside / ledger["path"])}
     if flags["policy"] is not None:
         document["picking"] = {**document.get("picking", {}), "policy": flags["policy"]}
     if flags["body"] is not None:

@@ -54,7 +54,6 @@ def admin_app(
     feed: Feed | None = None,
     operations: Operations | None = None,
     token: str | None = None,
-    ledger: Path | None = None,
 ) -> ASGIApp:
     """The whole application.
 
@@ -65,11 +64,10 @@ def admin_app(
         feed: of the page; None makes one.
         operations: what may be changed, and placement's views; None: those routes answer 501.
         token: asked for by every change; None: none is configured.
-        ledger: the picker's file; None: it keeps none.
     """
     views = _Views(published, feed or Feed(published), operations=operations)
     handlers = {HTTPException: _http_problem, _BadParameterError: _parameter_problem, Exception: _internal_problem}
-    routes = [*_routes(views, change_routes(operations), LedgerRoute(ledger)), *_page_routes(static)]
+    routes = [*_routes(views, change_routes(operations), LedgerRoute(published)), *_page_routes(static)]
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
     return Guard(app, bind_host=bind_host, changers=Changers(bind_host=bind_host, token=token))
 

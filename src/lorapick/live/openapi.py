@@ -10,14 +10,13 @@ import msgspec
 from lorapick import __version__
 from lorapick.live.admin_changes import CHANGES, PLAN, VIEWS, Change
 from lorapick.live.admin_views import AdapterDetail, Adapters, Alerts, Decisions, Frame, Health, Residency
+from lorapick.live.ledger.answers import LedgerAnswer
+from lorapick.live.ledger.route import PARAMETERS
 from lorapick.live.publish import FleetSnapshot
 from lorapick.model.signals import Signals
 from lorapick.wire.admin_answers import Done, PlanAnswer
 from lorapick.wire.admin_bodies import PlanBody
 from lorapick.wire.api import ExplanationDocument, History, Problem
-
-LATER = {"/v1/ledger": "Loads and evictions with their cost"}
-"""Routes that are named and answer 501 until their part exists."""
 
 _ANSWERS: dict[str, tuple[str, type]] = {
     "/v1/fleet": ("Pods and totals", FleetSnapshot),
@@ -27,6 +26,7 @@ _ANSWERS: dict[str, tuple[str, type]] = {
     "/v1/decisions": ("The last decisions, newest first", Decisions),
     "/v1/decisions/{id}": ("One decision, explained", ExplanationDocument),
     "/v1/alerts": ("Alerts that stand", Alerts),
+    "/v1/ledger": ("Which evictions made a window of time slow; or requests, loads, evictions", LedgerAnswer),
     "/v1/signals": ("What shows thrash as thrash, now", Signals),
     "/v1/history": ("The same over the last hour, oldest first", History),
     "/healthz": ("Whether the picker's event loop answers", Health),
@@ -34,6 +34,7 @@ _ANSWERS: dict[str, tuple[str, type]] = {
 _QUERIES: dict[str, tuple[tuple[str, str], ...]] = {
     "/v1/residency": (("pod", "string"), ("adapter", "string"), ("limit", "integer")),
     "/v1/decisions": (("limit", "integer"),),
+    "/v1/ledger": PARAMETERS,
 }
 
 
@@ -49,8 +50,6 @@ def document() -> dict[str, Any]:
     }
     paths["/v1/stream"] = {"get": _stream(by_type[Frame])}
     paths["/openapi.json"] = {"get": _this()}
-    for path, text in LATER.items():
-        paths[path] = {"get": _later(path, text)}
     for change in CHANGES:
         body = None if change.body is None else by_type[change.body]
         paths.setdefault(change.path, {})[change.method.lower()] = _change(change, body=body, done=by_type[Done])
@@ -116,10 +115,6 @@ def _get(path: str, text: str, answer: dict[str, Any]) -> dict[str, Any]:
 def _stream(frame: dict[str, Any]) -> dict[str, Any]:
     text = "Server-sent events, one `Frame` a second as the data of each"
     return {"summary": text, "responses": {"200": _body(text, frame, "text/event-stream"), "default": _problem()}}
-
-
-def _later(path: str, text: str) -> dict[str, Any]:
-    return {"summary": f"{text} (not yet: 501)", "parameters": _parameters(path), "responses": {"501": _problem()}}
 
 
 def _parameters(path: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ All times are on the driver's clock (the one of `Event.t`) unless a name says `w
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -250,6 +251,10 @@ class Published(Protocol):
 
     def history(self) -> Sequence[SignalPoint]:
         """The lines of the last hour, oldest first."""
+        ...
+
+    def ledger(self) -> Path | None:
+        """The ledger's file; None: none is kept."""
         ...
 
 

@@ -6,6 +6,7 @@ In: the driver. Out: snapshots that do not change. Not here: HTTP (see `live.adm
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from lorapick.core.columns import REASONS
 from lorapick.core.picking.filters import STALE
@@ -44,12 +45,14 @@ class PublishedViews:
         transport: TransportCounts | None = None,
         envoy: EnvoyWatch | None = None,
         commands: Callable[[], ControlCounts] | None = None,
+        ledger: Path | None = None,
     ) -> None:
-        """Show `driver`, with what the transport, Envoy and the commands to pods count beside it."""
+        """Show `driver`, with what the transport, Envoy and the commands to pods count beside it, and its ledger."""
         self._driver = driver
         self._transport = TransportCounts() if transport is None else transport
         self._envoy = envoy
         self._commands = commands
+        self._ledger = ledger
 
     def fleet(self) -> FleetSnapshot:
         """Pods and totals now."""
@@ -203,6 +206,10 @@ class PublishedViews:
             AlertRow(name=alert, since=since, severity=alert.severity, facts=facts)
             for alert, (since, facts) in standing.items()
         ]
+
+    def ledger(self) -> Path | None:
+        """The ledger's file, as `ledger.path` says."""
+        return self._ledger
 
     def signals(self) -> Signals:
         """What shows thrash as thrash; at most a second old."""

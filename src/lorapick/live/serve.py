@@ -23,9 +23,12 @@ from lorapick.live.eventlog import MAX_BYTES, EventLog
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.health import HealthServer
 from lorapick.live.kv_events import KvEvents
+from lorapick.live.ledger.keeper import Ledger
+from lorapick.live.ledger.writer import LedgerWriter
 from lorapick.live.metrics import Metrics, serve_metrics
 from lorapick.live.placing import Placing
 from lorapick.live.published import PublishedViews
+from lorapick.live.runbook_pages import Files
 from lorapick.live.scrape import Scraper
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.settings import Settings
@@ -52,7 +55,7 @@ async def serve(
     settings: Settings,
     *,
     beside: Path,
-    static: Path | None,
+    static: Files | Path | None,
     record: Recording | None = None,
     on_ready: Callable[[Addresses], None] = lambda _: None,
 ) -> None:
@@ -61,7 +64,7 @@ async def serve(
     Args:
         settings: the whole configuration, the catalogue's adapters included.
         beside: directory that relative paths of the configuration start from.
-        static: files of the status page; None: no page.
+        static: files of the status page, perhaps with the runbooks; None: no page.
         record: where the event log goes; None: none is kept.
         on_ready: told once everything listens.
 
@@ -95,17 +98,37 @@ class _Parts(NamedTuple):
     transport: TransportCounts
     envoy: EnvoyWatch | None
     placing: Placing
+    ledger: Ledger | None
 
 
 def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts, beside: Path) -> _Parts:
-    metrics = Metrics()
+    metrics = Metrics(compat=settings.server.metrics_compat, slo=settings.slo)
     driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
     driver.on_pick = metrics.pick_seconds
+    ledger = _ledger(settings, driver, transport, beside=beside)
     envoy = None if settings.server.envoy_admin is None else EnvoyWatch(settings.server.envoy_admin)
     placing = Placing(settings, driver, beside=beside)
-    views = PublishedViews(driver, transport=transport, envoy=envoy, commands=placing.counts)
+    views = PublishedViews(
+        driver,
+        transport=transport,
+        envoy=envoy,
+        commands=placing.counts,
+        ledger=None if ledger is None else ledger.writer.path,
+    )
     metrics.show(views)
-    return _Parts(driver, metrics, views, transport, envoy, placing)
+    metrics.follow(driver.fleet)
+    return _Parts(driver, metrics, views, transport, envoy, placing, ledger)
+
+
+def _ledger(settings: Settings, driver: Driver, transport: TransportCounts, *, beside: Path) -> Ledger | None:
+    """Kept beside the driver; nothing is written before it serves."""
+    if settings.ledger.path is None:
+        return None
+    writer = LedgerWriter(beside / settings.ledger.path, settings.ledger, clock=driver.now)
+    transport.ledger_faults = writer.faults
+    ledger = Ledger(writer, lambda: driver.fleet.changes)
+    driver.observers.append(ledger)
+    return ledger
 
 
 async def _run(
@@ -152,8 +175,14 @@ def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery
     return discovery
 
 
-async def _listen(stack: AsyncExitStack, settings: Settings, parts: _Parts, *, static: Path | None) -> Addresses:
+async def _listen(
+    stack: AsyncExitStack, settings: Settings, parts: _Parts, *, static: Files | Path | None
+) -> Addresses:
     server, driver = settings.server, parts.driver
+    if parts.ledger is not None:
+        # Closed last, so that streams which end while the picker leaves are still booked.
+        parts.ledger.writer.start()
+        stack.callback(parts.ledger.writer.close)
 
     def ready() -> bool:
         return bool(driver.fleet.state.columns.row_of)

@@ -19,6 +19,8 @@ LORAPICK = (sys.executable, "-m", "lorapick.cli.main")
 """Our own command, without relying on the search path."""
 
 
+LEDGER = "ledger.sqlite"
+"""The first picker's ledger, in the run directory."""
 MOST_ADAPTERS = 10_000
 """Adapters of emulated pods; what one pod may list is bounded."""
 
@@ -130,6 +132,7 @@ def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path)
         "adapters": {"list": [{"name": name} for name in options.adapter_names]},
         "picking": {"policy": options.policy},
         "server": {"body": options.body, "observe": options.observe},
+        "ledger": {"path": LEDGER},
         "seed": options.seed,
     }
     places = {
@@ -142,10 +145,13 @@ def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path)
     }
     if place.envoy_admin is not None:
         places["server"]["envoy_admin"] = place.envoy_admin
-    history = options.configuration.get("placement", {}).get("history")
-    if history is not None and place.number:
+    if place.number:
         # A file has one picker: two would write over each other's counts.
-        places["placement"] = {"history": f"{history}.{place.number}"}
+        history = options.configuration.get("placement", {}).get("history")
+        if history is not None:
+            places["placement"] = {"history": f"{history}.{place.number}"}
+        ledger = options.configuration.get("ledger", {}).get("path", LEDGER)
+        places["ledger"] = {"path": f"{ledger}.{place.number}"}
     return _laid_over(_laid_over(generated, options.configuration), places)
 
 

@@ -1,9 +1,10 @@
-"""What the ext_proc server, the event log and the KV events' followers count, for the views that show it.
+"""What the ext_proc server, the event log, the ledger and the KV events' followers count, for the views that show it.
 
 In: increments. Out: counts that only ever grow. Not here: what the picker counts (see `core.state.Tally`).
 """
 
 from collections import Counter
+from collections.abc import Callable
 
 
 class TransportCounts:
@@ -28,12 +29,15 @@ class TransportCounts:
         self.kv_events_malformed = 0
         """Messages, or events in them, that could not be read."""
 
+        self.ledger_faults: Callable[[], int] = lambda: 0
+        """Writes of the ledger that failed, and rows that were lost by it."""
+
     def event_lost(self) -> None:
         """Count one."""
         self.events_lost += 1
 
     def faults(self) -> dict[str, int]:
-        """The last six by kind, in the words of `lorapick_faults_total`."""
+        """The last seven by kind, in the words of `lorapick_faults_total`."""
         return {
             "decide_failure": self.decide_failures,
             "protocol_error": self.protocol_errors,
@@ -41,4 +45,5 @@ class TransportCounts:
             "event_log": self.events_lost,
             "kv_events_missed": self.kv_events_missed,
             "kv_events_malformed": self.kv_events_malformed,
+            "ledger": self.ledger_faults(),
         }

@@ -5,6 +5,7 @@ In: the values. Out: an object with the shape of `live.publish.Published`. Not h
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, InMemory, PodRow, Totals
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms
@@ -27,6 +28,7 @@ class ValuesPublished:
     alert_rows: Sequence[AlertRow] = ()
     signals_now: Signals | None = None
     points: Sequence[SignalPoint] = ()
+    ledger_file: Path | None = None
 
     def fleet(self) -> FleetSnapshot:
         """See `Published`."""
@@ -62,6 +64,10 @@ class ValuesPublished:
     def alerts(self) -> Sequence[AlertRow]:
         """See `Published`."""
         return self.alert_rows
+
+    def ledger(self) -> Path | None:
+        """See `Published`."""
+        return self.ledger_file
 
     def signals(self) -> Signals:
         """See `Published`."""

@@ -13,10 +13,12 @@ import xxhash
 from lorapick.model.settings import Settings
 from lorapick.wire.config import intent, sections
 from lorapick.wire.config.document import At, Refused, Report, parse_document
+from lorapick.wire.config.ledger import ledger
 from lorapick.wire.config.pods import PodDefaults, defaults, discovery
 from lorapick.wire.config.readers import Reader, fields, integer, list_of, text
+from lorapick.wire.config.tracing import tracing
 
-RESERVED = ("disaggregation", "tracing", "ledger", "peers", "tls", "tenants")
+RESERVED = ("disaggregation", "peers", "tls", "tenants")
 """Top-level keys of parts that do not exist yet."""
 _FIRST = ("base_model", "defaults")
 
@@ -86,8 +88,10 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "objectives": sections.objectives,
         "budgets": sections.budgets,
         "scrape": sections.scrape,
+        "ledger": ledger,
         "mode": sections.mode,
         "server": sections.server,
+        "tracing": tracing,
         "seed": integer(least=0),
     }
 

@@ -1,0 +1,227 @@
+"""Requests from arrival to end, and what each spent its time on.
+
+In: request events with their effects, and the loads of pods. Out: one row for each request that leaves.
+Not here: loads and stays (see `core.ledger.slots`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lorapick.core.ledger.sharing import Shares, Span, shares
+from lorapick.core.ledger.slots import Load, Slots
+from lorapick.model.effects import Dispatch, Effect, Hold, Reject
+from lorapick.model.events import BodyStarted, RequestArrived, RequestDispatched, RequestEnded, RequestRefused
+from lorapick.model.ledger import RequestRow
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+
+_FOR_LOAD = Reason.HELD_FOR_LOAD
+_NOBODY = Shares({}, {})
+
+
+class _Visit:
+    """One request that has not left."""
+
+    __slots__ = (
+        "adapter",
+        "arrived",
+        "body",
+        "dispatched",
+        "held",
+        "load",
+        "model",
+        "pod",
+        "queue",
+        "since",
+        "stream",
+        "tier",
+        "waits",
+    )
+
+    def __init__(self, request: Request, now: Seconds) -> None:
+        self.model = request.model
+        self.stream = request.stream
+        self.arrived = now
+        self.adapter: AdapterName | None = None
+        self.waits: Reason | None = None
+        """What it waits for at the picker now, since `since`."""
+        self.since = now
+        self.queue: Seconds = 0.0
+        self.held: Seconds = 0.0
+        """At the picker, for a load."""
+        self.load: Load | None = None
+        """The load that it waited for there."""
+        self.dispatched: Seconds | None = None
+        self.pod: PodName | None = None
+        self.tier: Tier | None = None
+        self.body: Seconds | None = None
+
+    def wait(self, reason: Reason | None, now: Seconds) -> None:
+        """From now on it waits at the picker for this; None: no longer."""
+        if self.waits is _FOR_LOAD:
+            self.held += now - self.since
+        elif self.waits is not None:
+            self.queue += now - self.since
+        self.waits, self.since = reason, now
+
+
+class _End(NamedTuple):
+    """How a request left."""
+
+    outcome: Outcome
+    status: int | None = None
+    reason: Reason | None = None
+    said: RequestEnded | None = None
+
+
+class Visits:
+    """All requests that have not left."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._open: dict[RequestId, _Visit] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def arrived(self, event: RequestArrived) -> None:
+        """It waits for a decision."""
+        self._open[event.request.id] = _Visit(event.request, event.t)
+
+    def refused(self, event: RequestRefused) -> RequestRow:
+        """It never had an id."""
+        return RequestRow(
+            id=None,
+            arrived=event.t,
+            ended=event.t,
+            model=None,
+            outcome=Outcome.REJECTED,
+            status=event.status,
+            reason=event.reason,
+        )
+
+    def moved(self, event: RequestDispatched) -> None:
+        """Another pod serves it than the one that was picked, and nothing was believed of that one."""
+        visit = self._open.get(event.request_id)
+        if visit is not None and visit.pod is not None and visit.pod != event.pod:
+            visit.pod, visit.tier = event.pod, None
+            self._sent(visit, event.t)
+
+    def body_started(self, event: BodyStarted) -> None:
+        """The first bytes of its answer."""
+        visit = self._open.get(event.request_id)
+        if visit is not None and visit.pod is not None and visit.body is None:
+            visit.body = event.t
+
+    def decided(self, effects: Sequence[Effect], now: Seconds) -> list[RequestRow]:
+        """Requests were sent, held or refused."""
+        rows = []
+        for effect in effects:
+            if isinstance(effect, Dispatch):
+                self._dispatched(effect, now)
+            elif isinstance(effect, Hold):
+                self._held(effect, now)
+            elif isinstance(effect, Reject):
+                rows += self._rejected(effect, now)
+        return rows
+
+    def _dispatched(self, effect: Dispatch, now: Seconds) -> None:
+        visit = self._open.get(effect.request_id)
+        if visit is None:
+            return
+        if visit.waits is not None:
+            visit.wait(None, now)
+        pick = effect.pick
+        visit.adapter, visit.tier = pick.adapter, pick.tier
+        visit.pod, visit.dispatched = effect.target.pod, now
+        self._sent(visit, now)
+
+    def _sent(self, visit: _Visit, now: Seconds) -> None:
+        if visit.adapter is not None and visit.pod is not None:
+            self._slots.sent(visit.pod, visit.adapter, now=now)
+
+    def _held(self, effect: Hold, now: Seconds) -> None:
+        visit = self._open.get(effect.request_id)
+        if visit is None:
+            return
+        pick = effect.pick
+        visit.adapter = pick.adapter
+        visit.wait(effect.reason, now)
+        if effect.reason is _FOR_LOAD and pick.follows is not None and pick.adapter is not None:
+            visit.load = self._slots.loading(pick.follows, pick.adapter) or visit.load
+
+    def _rejected(self, effect: Reject, now: Seconds) -> list[RequestRow]:
+        visit = self._open.pop(effect.request_id, None)
+        if visit is None:
+            return []
+        if effect.pick is not None:
+            visit.adapter = effect.pick.adapter
+        end = _End(Outcome.REJECTED, effect.status, effect.reason)
+        return [self._row(effect.request_id, visit, now=now, end=end)]
+
+    def ended(self, event: RequestEnded) -> list[RequestRow]:
+        """It left: from its pod, or from the picker by itself."""
+        visit = self._open.pop(event.request_id, None)
+        if visit is None:
+            return []
+        end = _End(event.outcome, event.status, said=event)
+        return [self._row(event.request_id, visit, now=event.t, end=end)]
+
+    def _row(self, request_id: RequestId, visit: _Visit, *, now: Seconds, end: _End) -> RequestRow:
+        if visit.waits is not None:
+            visit.wait(None, now)
+        sent = visit.dispatched
+        spans = self._met(visit, until=now)
+        cost = shares(spans, sent, until=now) if spans and sent is not None else _NOBODY
+        waited, drained = cost.waited, cost.drained
+        served = max(0.0, now - sent - waited - drained) if sent is not None else 0.0
+        prefill = self._prefill(visit, spans)
+        worst = max(cost.others, key=cost.others.__getitem__, default=None)
+        said = end.said
+        return RequestRow(
+            id=request_id,
+            arrived=visit.arrived,
+            ended=now,
+            model=visit.model,
+            adapter=visit.adapter,
+            pod=visit.pod,
+            outcome=end.outcome,
+            status=end.status,
+            reason=end.reason,
+            tier=None if visit.tier is None else visit.tier.word,
+            hit=self._hit(visit, end, waited=waited),
+            dispatched=sent,
+            queue=visit.queue,
+            load_wait=visit.held + waited,
+            load_wait_held=visit.held,
+            drain=drained,
+            served=served,
+            prefill=prefill,
+            decode=None if prefill is None else max(0.0, served - prefill),
+            load=visit.load.id if visit.load is not None else next(iter(cost.own), None),
+            drain_load=worst,
+            drain_most=None if worst is None else cost.others[worst],
+            prompt_tokens=None if said is None else said.prompt_tokens,
+            cached_tokens=None if said is None else said.cached_tokens,
+            output_tokens=None if said is None else said.output_tokens,
+        )
+
+    def _met(self, visit: _Visit, *, until: Seconds) -> list[Span]:
+        """Loads of its pod while it was there."""
+        if visit.pod is None or visit.dispatched is None:
+            return []
+        return self._slots.spans(visit.pod, visit.adapter, since=visit.dispatched, until=until)
+
+    def _prefill(self, visit: _Visit, spans: list[Span]) -> Seconds | None:
+        if visit.body is None or not visit.stream or visit.dispatched is None:
+            return None
+        cost = shares(spans, visit.dispatched, until=visit.body) if spans else _NOBODY
+        return max(0.0, visit.body - visit.dispatched - cost.waited - cost.drained)
+
+    def _hit(self, visit: _Visit, end: _End, *, waited: Seconds) -> bool | None:
+        good = end.outcome is Outcome.SERVED and (end.status is None or end.status < 400)
+        if visit.adapter is None or visit.pod is None or visit.dispatched is None or not good:
+            return None
+        return waited == 0.0 and not self._slots.came(visit.pod, visit.adapter, since=visit.dispatched)
