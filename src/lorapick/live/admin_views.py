@@ -6,10 +6,15 @@ about placement (see `wire.admin_answers`).
 
 import msgspec
 
-from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot
+from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, Totals
+from lorapick.live.verdict import Verdict
 from lorapick.model.adapters import PinSpec
 from lorapick.model.placement import AdapterFacts, Why
-from lorapick.model.units import PodName
+from lorapick.model.pods import GpuSource
+from lorapick.model.reasons import Reason
+from lorapick.model.signals import FleetSignals
+from lorapick.model.tiers import Source
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 from lorapick.wire.admin_answers import Intent
 from lorapick.wire.api import Cell
 
@@ -71,19 +76,114 @@ class Alerts(msgspec.Struct, frozen=True, kw_only=True):
     alerts: tuple[AlertRow, ...]
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of /v1/stream: what the status page shows. Bounded; the other routes have the rest."""
+class PodLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One pod on the status page; figures as in `live.publish.PodRow` and `model.signals.PodSignals`, rounded."""
 
-    fleet: FleetSnapshot
+    name: PodName
+    address: str
+    ready: bool
+    reason: Reason | None = None
+    error: str | None = None
+    queue: float | None = None
+    max_queue: int
+    in_flight: int = 0
+    gpu: Ratio | None = None
+    gpu_source: GpuSource = GpuSource.UNKNOWN
+    kv: Ratio | None = None
+    slots: int
+    scraped_s: int | None = None
+    """Age of the last good scrape in whole seconds, 0 below three; None: there was none."""
+    restarts: int = 0
+    loading: int = 0
+    pressure: str | None = None
+    swaps: float = 0.0
+    """Per second, over the last minute."""
+    useful: Ratio | None = None
+    hits: Ratio | None = None
+    """As realised."""
+    hits_believed: Ratio | None = None
+    residency: Seconds | None = None
+    swap_queue: int = 0
+    critical: bool = False
+
+
+class CellLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An adapter in some memory of a pod, written as a list."""
+
+    adapter: int
+    """Its place among all `names` since the last whole frame."""
+    tier: int
+    """Code of the tier: 2 `cpu`, 3 `loading`, 4 `gpu_idle`, 5 `gpu_serving`."""
+    since: Seconds
+    source: Source
+    in_flight: int
+    pinned: bool
+
+
+class AdapterLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One adapter's `model.signals.AdapterSignals`, rounded, written as a list; `adapter` as in `CellLine`."""
+
+    adapter: int
+    requests_per_second: float
+    share: Ratio
+    hit_ratio: Ratio | None
+    loads: int
+    evictions: int
+    mean_residency: Seconds | None
+    latency_p95: Seconds | None
+    first_seen: Seconds
+
+
+class PointLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One `model.signals.SignalPoint`, rounded, written as a list."""
+
+    t: Seconds
+    swaps_per_second: float
+    requests_per_second: float
+    hit_ratio: Ratio | None
+    latency_p95: Seconds | None
+    useful_share: Ratio | None
+    active_per_slot: float | None
+    mean_residency: Seconds | None
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of /v1/stream: what the status page shows. Bounded; the other routes have the rest.
+
+    The first is whole; the next ones have of pods, cells, adapters, points and decisions only what is new or different,
+    and are to be laid over what was there. A frame that is whole replaces everything.
+    """
+
+    seq: int
+    """One more than that of the frame before, unless this one is whole."""
+    whole: bool = False
+    now: Seconds
+    wall: Seconds
+    started_at: Seconds
+    policy: str
     pods_total: int
-    """Pods of the fleet; `fleet.pods` holds at most the first 256."""
-    cells: tuple[Cell, ...]
-    """Cells of the pods in this frame, without adapters that are only on disk."""
-    adapters_total: int
-    adapters: tuple[AdapterRow, ...]
-    """Those with most requests, at most 50; `pods` without those that have them only on disk."""
-    decisions: tuple[DecisionRow, ...]
-    alerts: tuple[AlertRow, ...]
+    """Pods of the fleet; the page is told of at most the first 512."""
+    pods_ready: int
+    totals: Totals
+    fleet: FleetSignals
+    verdict: Verdict
+    names: tuple[AdapterName, ...] = ()
+    """Adapters that lines of this frame name for the first time: behind those of the frames before."""
+    pods: tuple[PodLine, ...] = ()
+    """A whole frame has them in the fleet's order; pods that come later stand behind."""
+    pods_gone: tuple[PodName, ...] = ()
+    cells: dict[PodName, tuple[CellLine, ...]] = {}
+    """Everything in memory of the pods where any of it differs; not what is only on disk."""
+    adapters_total: int = 0
+    adapters: tuple[AdapterLine, ...] = ()
+    """At most the 2,000 with most requests; looked at every fifth frame."""
+    adapters_gone: tuple[int, ...] = ()
+    points: tuple[PointLine, ...] = ()
+    """The lines of the last hour, oldest first."""
+    decisions: tuple[DecisionRow, ...] = ()
+    """Newest first."""
+    alerts: tuple[AlertRow, ...] | None = None
+    """All that stand; None: the same as before."""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):

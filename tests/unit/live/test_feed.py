@@ -7,10 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from lorapick.live.admin import admin_app
-from lorapick.live.feed import MAX_ADAPTERS, MAX_DECISIONS, MAX_PODS, Feed, frame
-from lorapick.live.publish import AdapterRow, DecisionRow, FleetSnapshot, PodRow
-from lorapick.model.picks import Belief
-from lorapick.model.tiers import Source, Tier
+from lorapick.live.admin_views import Frame
+from lorapick.live.feed import Feed
+from lorapick.live.publish import FleetSnapshot
 from lorapick.testing.published import ValuesPublished, small_fleet
 
 pytestmark = pytest.mark.looptime
@@ -30,54 +29,73 @@ def counting() -> Counting:
     return Counting(**{name: getattr(small_fleet(), name) for name in ValuesPublished.__dataclass_fields__})
 
 
-def large() -> ValuesPublished:
-    published = small_fleet()
-    pods = tuple(PodRow(name=f"p{i:04}", address="a", ready=True, max_queue=8, slots=4) for i in range(300))
-    published.fleet_now = msgspec.structs.replace(published.fleet_now, pods=pods)
-    published.beliefs = [
-        Belief(pod=f"p{i:04}", adapter="a", tier=Tier.CPU, since=0.0, source=Source.INFERRED) for i in range(300)
-    ]
-    published.adapter_rows = [AdapterRow(name=f"a{i:03}", requests=i) for i in range(100)]
-    published.decision_rows = [
-        DecisionRow(request_id=str(i), t=0.0, model="m", outcome="dispatched") for i in range(99)
-    ]
-    return published
+def decoded(event: bytes) -> Frame:
+    assert event.startswith(b"data: ") and event.endswith(b"\n\n")
+    assert event.count(b"\n") == 2
+    return msgspec.json.decode(event[6:-2], type=Frame)
 
 
-def test_frame_keeps_its_bounds() -> None:
-    shown = frame(large())
-    assert (len(shown.fleet.pods), shown.pods_total, len(shown.cells)) == (MAX_PODS, 300, MAX_PODS)
-    assert (len(shown.adapters), shown.adapters_total, shown.adapters[0].name) == (MAX_ADAPTERS, 100, "a099")
-    assert len(shown.decisions) == MAX_DECISIONS
+async def frames_of(feed: Feed, *, start: float, seconds: float, slow: float = 0.0) -> list[Frame]:
+    """What a watcher gets that comes at `start`, and takes `slow` seconds for each frame."""
+    await asyncio.sleep(start)
+    found = []
+    try:
+        async with asyncio.timeout(seconds):
+            async for event in feed.watch():
+                if event.startswith(b"data"):
+                    found.append(decoded(event))
+                    await asyncio.sleep(slow)
+    except TimeoutError:
+        pass
+    return found
 
 
-def test_frame_leaves_out_what_is_only_on_disk() -> None:
-    published = small_fleet()
-    published.beliefs = [
-        Belief(pod="pod-02", adapter=tier.word, tier=tier, since=0.0, source=Source.INFERRED) for tier in Tier
-    ]
-    published.adapter_rows = [AdapterRow(name="a", pods={tier.word: ("pod-02",) for tier in Tier})]
-    shown = frame(published)
-    memory = {"cpu", "loading", "gpu_idle", "gpu_serving"}
-    assert {cell.tier for cell in shown.cells} == memory
-    assert set(shown.adapters[0].pods) == memory
-
-
-async def test_one_frame_a_second_however_many_watch() -> None:
+async def test_one_look_a_second_however_many_watch() -> None:
     published = counting()
     feed = Feed(published)
-
-    async def watch(start: float) -> int:
-        await asyncio.sleep(start)
-        return sum([1 async for event in feed.watch() if event.startswith(b"data")])
-
     async with asyncio.TaskGroup() as group:
-        watchers = [group.create_task(watch(start)) for start in (0.0, 0.25, 0.5)]
+        watchers = [group.create_task(frames_of(feed, start=start, seconds=99)) for start in (0.0, 0.25, 0.5)]
         await asyncio.sleep(9.9)
         feed.close()
-    assert [task.result() for task in watchers] == [10, 10, 10]
+    assert [len(task.result()) for task in watchers] == [10, 10, 10]
     assert published.reads == 10
     assert feed.watchers == 0
+
+
+async def test_nobody_is_looked_for_when_nobody_watches() -> None:
+    published = counting()
+    feed = Feed(published)
+    await frames_of(feed, start=0.0, seconds=2.5)
+    read = published.reads
+    await asyncio.sleep(100)
+    assert published.reads == read
+
+
+async def test_first_frame_is_whole_and_the_next_ones_follow_it() -> None:
+    feed = Feed(small_fleet())
+    early, late = await asyncio.gather(frames_of(feed, start=0.0, seconds=6.0), frames_of(feed, start=2.5, seconds=3.0))
+    assert [frame.whole for frame in early] == [True] + [False] * 5
+    assert [frame.seq for frame in early] == [1, 2, 3, 4, 5, 6]
+    assert [frame.whole for frame in late] == [True, False, False, False]
+    assert [frame.seq for frame in late] == [3, 4, 5, 6]
+    assert (late[0].pods, late[0].cells, late[0].names) == (early[0].pods, early[0].cells, early[0].names)
+
+
+async def test_who_is_too_slow_for_a_frame_gets_a_whole_one() -> None:
+    feed = Feed(small_fleet())
+    slow, other = await asyncio.gather(
+        frames_of(feed, start=0.0, seconds=9.0, slow=2.5), frames_of(feed, start=0.0, seconds=9.0)
+    )
+    assert all(frame.whole for frame in slow)
+    assert [frame.seq for frame in slow] == sorted({frame.seq for frame in slow})
+    assert [frame.whole for frame in other] == [True] + [False] * (len(other) - 1)
+
+
+async def test_who_comes_back_after_a_pause_without_watchers_gets_a_whole_frame() -> None:
+    feed = Feed(small_fleet())
+    await frames_of(feed, start=0.0, seconds=3.0)
+    (first, *_) = await frames_of(feed, start=50.0, seconds=3.0)
+    assert first.whole and len(first.pods) == 3
 
 
 async def test_cancelled_watcher_gives_its_place_back() -> None:

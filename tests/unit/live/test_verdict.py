@@ -1,0 +1,62 @@
+"""One line about the fleet, worst first."""
+
+import msgspec
+import pytest
+
+from lorapick.live.publish import AlertRow
+from lorapick.live.verdict import FleetHealth, verdict
+from lorapick.model.signals import FleetSignals
+from lorapick.testing.published import small_fleet
+
+FLEET = small_fleet().fleet_now
+BUSY = FleetSignals(requests_per_second=50.0, swaps_per_second=0.02, hit_ratio=0.97)
+BAD = FleetSignals(
+    requests_per_second=50.0, swaps_per_second=0.62, mean_residency=41.0, useful_share=0.15, latency_p95=8.2
+)
+PAGE = AlertRow(name="latency", since=1.0, severity="page")
+THRASH = AlertRow(name="thrash", since=1.0, severity="page")
+WARN = AlertRow(name="swap_rate", since=1.0)
+
+
+@pytest.mark.parametrize(
+    ("alerts", "health", "text"),
+    [
+        ([WARN, PAGE, THRASH], FleetHealth.THRASH,
+         "thrash: 0.62 swaps/s per pod, adapters stay 41 s, 15 % of busy time is inference, P95 8.2 s"),
+        ([WARN, PAGE], FleetHealth.HARMED, "users are harmed: latency, swap rate"),
+        ([WARN], FleetHealth.WATCH, "nobody is harmed yet, but look at: swap rate"),
+    ],
+)  # fmt: skip
+def test_alerts_come_first(alerts: list[AlertRow], health: FleetHealth, text: str) -> None:
+    found = verdict(FLEET, BAD, alerts)
+    assert (found.health, found.text) == (health, text)
+
+
+def test_healthy_says_by_what() -> None:
+    found = verdict(FLEET, BUSY, [])
+    assert found.health is FleetHealth.HEALTHY
+    assert found.text == "healthy: 50.0 requests/s, 97 % found their adapter on the GPU, 0.02 swaps/s per pod"
+
+
+def test_nothing_is_said_before_there_are_figures() -> None:
+    young = msgspec.structs.replace(FLEET, started_at=FLEET.wall - 12)
+    assert verdict(young, BUSY, []).text == "warming up: figures are of 60 s, 12 s are over"
+    assert verdict(young, BAD, [WARN]).health is FleetHealth.WATCH
+
+
+def test_idle_is_not_healthy() -> None:
+    quiet = FleetSignals(requests_per_second=0.0, swaps_per_second=0.0)
+    assert verdict(FLEET, quiet, []).health is FleetHealth.IDLE
+
+
+def test_no_pod_is_worse_than_any_alert() -> None:
+    none = msgspec.structs.replace(FLEET, pods=())
+    assert verdict(none, BUSY, [THRASH]).text == "no pod: discovery has found none"
+    out = msgspec.structs.replace(FLEET, pods=FLEET.pods[2:])
+    assert verdict(out, BUSY, []).text == "no pod is ready: 0 of 1 (stale)"
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    unknown = FleetSignals(requests_per_second=1.0, swaps_per_second=0.6)
+    assert verdict(FLEET, unknown, [THRASH]).text == "thrash: 0.60 swaps/s per pod"
+    assert verdict(FLEET, unknown, []).text == "healthy: 1.0 requests/s, 0.60 swaps/s per pod"
