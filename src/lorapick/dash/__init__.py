@@ -1,1 +1,1 @@
-"""The live page: one snapshot feed and static files; reads published snapshots only."""
+"""What people look at: the live page, rules and boards for Prometheus and Grafana, runbooks. Never decides anything."""

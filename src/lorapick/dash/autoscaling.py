@@ -44,8 +44,8 @@ class Scaled(NamedTuple):
 def keda(thresholds: Thresholds, scaled: Scaled) -> list[dict[str, Any]]:
     """One ScaledObject."""
     triggers = [
-        _trigger(PRESSURE, number(thresholds.alerts.active_per_slot), scaled),
-        _trigger(WASTE, number(1 - thresholds.alerts.useful_share), scaled),
+        _trigger(PRESSURE, threshold=thresholds.alerts.active_per_slot, server=scaled.prometheus),
+        _trigger(WASTE, threshold=1 - thresholds.alerts.useful_share, server=scaled.prometheus),
     ]
     spec = {
         "scaleTargetRef": {"name": scaled.deployment},
@@ -55,17 +55,17 @@ def keda(thresholds: Thresholds, scaled: Scaled) -> list[dict[str, Any]]:
         "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {"scaleUp": GROW, "scaleDown": SHRINK}}},
         "triggers": triggers,
     }
-    return [_document("keda.sh/v1alpha1", "ScaledObject", f"{scaled.deployment}-slots", spec)]
+    return [_document("keda.sh/v1alpha1", "ScaledObject", name=f"{scaled.deployment}-slots", spec=spec)]
 
 
-def _trigger(query: str, threshold: str, scaled: Scaled) -> dict[str, Any]:
+def _trigger(query: str, *, threshold: float, server: str) -> dict[str, Any]:
     return {
         "type": "prometheus",
         "metricType": "Value",
         "metadata": {
-            "serverAddress": scaled.prometheus,
+            "serverAddress": server,
             "query": query,
-            "threshold": threshold,
+            "threshold": number(threshold),
             # No answer means that nobody knows: the number of pods stays, rather than falling as for 0.
             "ignoreNullValues": "false",
         },
@@ -93,7 +93,10 @@ def hpa(thresholds: Thresholds, scaled: Scaled) -> list[dict[str, Any]]:
             _metric(WASTE_METRIC, 1 - thresholds.alerts.useful_share),
         ],
     }
-    return [adapter, _document("autoscaling/v2", "HorizontalPodAutoscaler", f"{scaled.deployment}-slots", spec)]
+    return [
+        adapter,
+        _document("autoscaling/v2", "HorizontalPodAutoscaler", name=f"{scaled.deployment}-slots", spec=spec),
+    ]
 
 
 def _external(name: str, *, series: str, query: str) -> dict[str, Any]:
@@ -106,5 +109,5 @@ def _metric(name: str, target: float) -> dict[str, Any]:
     return {"type": "External", "external": {"metric": {"name": name}, "target": value}}
 
 
-def _document(version: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _document(version: str, kind: str, *, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}

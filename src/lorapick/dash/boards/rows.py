@@ -28,7 +28,7 @@ def rows(thresholds: Thresholds) -> list[Row]:
         Row("Is it thrash?", [*_figures(thresholds), *_thrash(thresholds)]),
         Row("What users feel", _users(thresholds)),
         Row("Adapters", _adapters(thresholds)),
-        Row("Pods and slots", _pods()),
+        Row("Pods and slots", [*_pods(), *_states()]),
         Row("Placement", _placement()),
         Row("The picker", _picker(thresholds)),
     ]
@@ -270,6 +270,11 @@ def _pods() -> list[Drawn]:
             asks=(Ask(ASK.gauge("queue_depth"), "{{pod}}"),),
             look=third,
         ),
+    ]
+
+
+def _states() -> list[Drawn]:
+    return [
         states(
             "Pressure",
             "Tier of each pod's memory pressure.",

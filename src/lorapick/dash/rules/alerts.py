@@ -41,7 +41,14 @@ class Rule(NamedTuple):
 
 def rules(thresholds: Thresholds) -> list[Rule]:
     """All of them."""
-    return [*_early(thresholds), *_thrash(thresholds), *_users(thresholds), *_core(thresholds), *_picker(thresholds)]
+    return [
+        *_early(thresholds),
+        *_thrash(thresholds),
+        *_users(thresholds),
+        *_core(thresholds),
+        *_watched(thresholds),
+        *_picker(),
+    ]
 
 
 def _early(thresholds: Thresholds) -> list[Rule]:
@@ -196,7 +203,7 @@ def _users(thresholds: Thresholds) -> list[Rule]:
             "LorapickLatency",
             Alert.LATENCY,
             PAGE,
-            records.late(records.LATENCY, "latency_p95", slo.latency_p95),
+            records.late(records.LATENCY, "latency_p95", promised=slo.latency_p95),
             waited,
             "P95 latency is {{ $value | humanizeDuration }}",
             f"From arrival at the picker to the end of the answer, over {promised['latency']}.",
@@ -205,7 +212,7 @@ def _users(thresholds: Thresholds) -> list[Rule]:
             "LorapickTimeToFirstToken",
             Alert.LATENCY,
             PAGE,
-            records.late(records.TTFT, "ttft_p95", slo.ttft_p95),
+            records.late(records.TTFT, "ttft_p95", promised=slo.ttft_p95),
             waited,
             "P95 time to the first token is {{ $value | humanizeDuration }}",
             f"From arrival at the picker to the first bytes of the answer, over {promised['ttft']}.",
@@ -254,12 +261,9 @@ def _core(thresholds: Thresholds) -> list[Rule]:
     ]
 
 
-def _picker(thresholds: Thresholds) -> list[Rule]:
-    """Whether the picker does its work."""
+def _watched(thresholds: Thresholds) -> list[Rule]:
+    """What the picker sees of pods, and does not raise itself."""
     stale = thresholds.scrape.stale_after
-    passed = 'sum(rate(lorapick_passed_total{why=~"body_mode|undecided"}[5m]))'
-    arrived = "sum(rate(lorapick_arrivals_total[5m]))"
-    without = "max(rate(lorapick_envoy_without_picker_total[5m])) / max(rate(lorapick_envoy_requests_total[5m]))"
     return [
         Rule(
             "LorapickPinsMissing",
@@ -279,6 +283,15 @@ def _picker(thresholds: Thresholds) -> list[Rule]:
             "Pod {{ $labels.pod }} has not reported for {{ $value | humanizeDuration }}",
             f"After {duration(stale)} it takes no more requests, and what is believed of it gets old.",
         ),
+    ]
+
+
+def _picker() -> list[Rule]:
+    """Whether the picker does its work."""
+    passed = 'sum(rate(lorapick_passed_total{why=~"body_mode|undecided"}[5m]))'
+    arrived = "sum(rate(lorapick_arrivals_total[5m]))"
+    without = "max(rate(lorapick_envoy_without_picker_total[5m])) / max(rate(lorapick_envoy_requests_total[5m]))"
+    return [
         Rule(
             "LorapickPickerFaults",
             PICKER_FAULTS,

@@ -62,15 +62,15 @@ def harm(thresholds: Thresholds) -> str:
 def _harms(thresholds: Thresholds) -> list[str]:
     alerts = thresholds.alerts
     return [
-        late(LATENCY, "latency_p95", thresholds.slo.latency_p95),
-        late(TTFT, "ttft_p95", thresholds.slo.ttft_p95),
+        late(LATENCY, "latency_p95", promised=thresholds.slo.latency_p95),
+        late(TTFT, "ttft_p95", promised=thresholds.slo.ttft_p95),
         wasted(thresholds),
         f"({CRITICAL} > 0) >= {number(alerts.critical_queues_share)}",
         'max(lorapick_alert{alert="queues"}) > 0',
     ]
 
 
-def late(record: str, objective: str, promised: float | None) -> str:
+def late(record: str, objective: str, *, promised: float | None) -> str:
     """P95 over what was promised; where the configuration promises nothing, over what the running picker's does."""
     if promised is not None:
         return f"{record} > {number(promised)}"
