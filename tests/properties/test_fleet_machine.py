@@ -406,7 +406,8 @@ class FleetMachine(RuleBasedStateMachine):
         assert not state.flights and not state.waiting and not len(state.turns)
         assert all(load.in_flight == 0 for load in state.loads.values())
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
-        self.pass_time(100.0)
+        # What looks back on ten minutes takes longer to end.
+        self.pass_time(100.0 if not state.alerts.standing else 800.0)
         assert not self.alerts and not state.alerts.standing
 
 

@@ -108,14 +108,17 @@ class Fleet:
         state.residency.changes.clear()
         if now >= state.residency.next_due:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
+        changes = state.residency.changes
+        state.signals.changed(changes)  # here already: an event that is refused takes nothing of this back
+        expired = len(changes)
         answer = HANDLERS[type(event)](state, event, now=now)
         state.columns.version += 1
-        if state.residency.changes:
-            state.signals.changed(state.residency.changes)
         if self._owed:
             answer, self._owed = [*self._owed, *answer], []
         if now >= state.placement.next_tick:
             answer = [*answer, *controller.tick(state, now=now, cause=event.id)]
+        if len(changes) > expired:
+            state.signals.changed(changes[expired:])
         if alarms.due(state, now=now):
             answer = [*answer, *alarms.watch(state, now=now, cause=event.id)]
         return answer

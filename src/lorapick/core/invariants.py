@@ -28,6 +28,16 @@ def check(state: FleetState) -> None:
     check_residency(state.residency)
     state.unloads.check(state.loads)
     placement_is_of_pods(state)
+    signals_follow_residency(state)
+
+
+def signals_follow_residency(state: FleetState) -> None:
+    """Residencies that have not ended, as the signals have them, are of what is in slots or on its way there."""
+    for home in state.residency.homes():
+        there = [name for name, cell in home.cells.items() if cell.tier >= Tier.LOADING]
+        track = state.signals.pods.get(home.name)
+        said = [*track.stays.begun] if track is not None else []
+        assert sorted(there) == sorted(said), f"{home.name}: {sorted(there)} are in slots, signals say {sorted(said)}"
 
 
 def outcomes_add_up(state: FleetState) -> None:
