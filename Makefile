@@ -32,6 +32,7 @@ test: setup ## all tests that need only pip packages
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-system: setup ## tests with Debian packages (root), and those that take minutes of real time
+	@.ci/system-packages
 	@$(BIN)/python -m pytest -m 'system or twin' $(ARGS)
 
 e2e-vllm: setup ## lorapick before two real vLLM servers on this CPU (6 GB once; then 8 to 15 minutes)

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -58,6 +59,11 @@ class Server:
         assert answer["status"] == "success", f"{expr}: {answer}"
         result: list[dict[str, Any]] = answer["data"]["result"]
         return result
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Groups of rules that are loaded."""
+        found: list[dict[str, Any]] = get(f"{self.url}/api/v1/rules")["data"]["groups"]
+        return found
 
 
 @contextmanager
