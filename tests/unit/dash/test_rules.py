@@ -1,6 +1,7 @@
 """Rules take their numbers from the configuration, and each alert that the picker raises has one."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +122,12 @@ def test_pods_are_matched_where_they_are_named():
     assert ask.swaps_by_pod() == 'sum by (pod) (rate(lorapick_swaps_total{pod=~"a.*"}[5m]))'
     assert '{by!="restart",pod=~"a.*"}' in ask.evictions_by_pod()
     assert Queries("2m").gauge("slots") == "max by (pod) (lorapick_slots)"
+
+
+def test_the_page_on_alerts_names_each_with_its_severity():
+    page = (Path(__file__).parents[3] / "docs/alerts.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `") or line.startswith("| |")]
+    for rule in rules(Thresholds()):
+        (row,) = [row for row in rows if re.search(rf"\b{rule.name}\b", row)]
+        assert f"| {rule.severity} |" in row, rule.name
+    assert all(f"`{alert}`" in page for alert in alert_words())
