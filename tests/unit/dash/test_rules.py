@@ -126,7 +126,7 @@ def test_pods_are_matched_where_they_are_named():
 
 def test_the_page_on_alerts_names_each_with_its_severity():
     page = (Path(__file__).parents[3] / "docs/alerts.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| `") or line.startswith("| |")]
+    rows = [line for line in page.splitlines() if line.startswith(("| `", "| |"))]
     for rule in rules(Thresholds()):
         (row,) = [row for row in rows if re.search(rf"\b{rule.name}\b", row)]
         assert f"| {rule.severity} |" in row, rule.name
