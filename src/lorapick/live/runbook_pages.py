@@ -69,6 +69,6 @@ def _link(name: str, text: str) -> str:
 
 def _page(title: str, body: str) -> str:
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    style = f'<link rel="stylesheet" href="/runbooks/{STYLE}">'
+    style = f'<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/runbooks/{STYLE}">'
     where = '<nav><a href="/">status page</a> · <a href="/runbooks">all runbooks</a></nav>'
     return f'<!doctype html><html lang="en"><head>{head}{style}</head><body>{where}<main>{body}</main></body></html>'

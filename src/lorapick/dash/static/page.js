@@ -60,7 +60,7 @@ const news = follow("/v1/stream", (frame) => {
   if (paused === null) draw();
   watchLink();
   return true;
-});
+}, () => watchLink());
 
 function watchLink() {
   const { live, silent } = news();

@@ -3,9 +3,11 @@
 const SILENT_MS = 5000; // frames come every second
 const AGAIN_MS = 3000;
 
-// `take(frame)` returns false when it cannot use the frame and needs a whole one.
-export function follow(url, take) {
+// `take(frame)` returns false when it cannot use the frame and needs a whole one; `lost()` is called when the
+// connection breaks.
+export function follow(url, take, lost) {
   let source = null;
+  let broken = false;
   let last = 0;
   let opened = 0;
   let timer = 0;
@@ -17,10 +19,15 @@ export function follow(url, take) {
     source = new EventSource(url);
     source.onmessage = (event) => {
       last = performance.now();
+      broken = false;
       if (take(JSON.parse(event.data)) === false) open();
     };
     // The browser tries again by itself, but not after an answer such as 503.
-    source.onerror = () => { if (source.readyState === EventSource.CLOSED) again(); };
+    source.onerror = () => {
+      broken = true;
+      if (source.readyState === EventSource.CLOSED) again();
+      lost();
+    };
   }
 
   function again() {
@@ -36,5 +43,5 @@ export function follow(url, take) {
 
   open();
   // Seconds without news; null: there never was any. `live`: they are few enough.
-  return () => ({ silent: last ? (performance.now() - last) / 1000 : null, live: last > 0 && performance.now() - last < SILENT_MS });
+  return () => ({ silent: last ? (performance.now() - last) / 1000 : null, live: last > 0 && !broken && performance.now() - last < SILENT_MS });
 }
