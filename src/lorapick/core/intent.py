@@ -214,6 +214,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     state.gates.configure(settings, on=state.policy.coalesces)
     state.probation.share = settings.admission.probation_slots_share
     state.residency.load_times, state.residency.retention = settings.load_times, settings.retention
+    state.signals.useful.load_times = settings.load_times
     state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
     state.placement.configure(settings)
     state.aliases = {alias.name: alias for alias in settings.aliases}

@@ -183,6 +183,7 @@ class FleetState:
         self.alerts = Alerts()
         self.signals = Tracker()
         """Rates, residencies, latencies of late: changes no decision."""
+        self.signals.useful.load_times = settings.load_times
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}

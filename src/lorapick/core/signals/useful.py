@@ -25,9 +25,9 @@ MARK_EVERY: Seconds = 5.0
 """Between two totals that are kept to look back at."""
 OVERTAKEN_AT_FIRST = 0.3
 """Share of loads during which somebody is overtaken, before any was seen: the engine does not drain."""
-DRAINS_BELOW = 0.08
+DRAINS_BELOW = 0.12
 """Share below which it does. One that drains has 0, but for answers that arrive in another order than they ended."""
-FADING = 0.02
+FADING = 0.04
 """Weight of one load against all before."""
 LEAST_OLD = 2
 """Requests that must run when a load begins for their order to say anything."""
@@ -146,7 +146,7 @@ class Stalls:
 class Order:
     """Whether requests overtake at a pod those that were there when a load began."""
 
-    __slots__ = ("_began", "_old", "overtaken")
+    __slots__ = ("_began", "_causes", "_old", "overtaken")
 
     def __init__(self) -> None:
         self.overtaken: Ratio = OVERTAKEN_AT_FIRST
@@ -155,14 +155,20 @@ class Order:
         """When the load began that is watched; infinity: none is."""
         self._old = 0
         """Requests sent before that and not ended."""
+        self._causes: dict[Seconds, None] = {}
+        """When requests were sent that caused loads and have not ended."""
 
-    def load(self, others: int, *, now: Seconds) -> None:
+    def load(self, others: int, *, now: Seconds, newest_waits: bool) -> None:
         """A load begins while `others` requests are there."""
-        if self._began == inf and others >= LEAST_OLD:
+        # While somebody waits for a load already, those behind it wait too, and may end in any order.
+        if self._began == inf and others >= LEAST_OLD and not self._causes:
             self._began, self._old = now, others
+        if newest_waits:
+            self._causes[now] = None
 
     def ended(self, sent: Seconds) -> None:
         """A request that was sent then has ended."""
+        self._causes.pop(sent, None)
         if self._began == inf:
             return
         old = sent < self._began
@@ -174,6 +180,7 @@ class Order:
     def restart(self) -> None:
         """What was there has gone."""
         self._began = inf
+        self._causes.clear()
 
 
 class _Pod:
@@ -267,7 +274,7 @@ class UsefulTime:
         elif change.after is Tier.LOADING:
             newest_waits = change.waited_for and found.newest == now
             stalls.load(self._load_seconds(change.before), newest_waits=newest_waits)
-            found.order.load(stalls.in_flight - newest_waits, now=now)
+            found.order.load(stalls.in_flight - newest_waits, now=now, newest_waits=newest_waits)
         elif change.before is Tier.LOADING and not change.after.on_gpu:
             stalls.drop(self._load_seconds(change.came_from))
 
