@@ -20,6 +20,7 @@ from lorapick.dash.runbooks import runbook_directory
 from lorapick.live.eventlog import MAX_BYTES
 from lorapick.live.runbook_pages import Files
 from lorapick.live.serve import Addresses, Recording, serve
+from lorapick.live.tracing_setup import NoExporterError
 from lorapick.live.web import BindError
 from lorapick.wire.config import ConfigError, one_per_key
 from lorapick.wire.config.later import HEADING
@@ -58,7 +59,7 @@ def serve_command(
         )
     except OSError as error:
         _fail(f"{error.filename or config}: {error.strerror or error}")
-    except (ConfigError, BindError) as error:
+    except (ConfigError, BindError, NoExporterError) as error:
         _fail(str(error))
 
 

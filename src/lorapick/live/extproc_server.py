@@ -78,6 +78,8 @@ class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stu
         self.counts = TransportCounts() if counts is None else counts
         self.picker = picker
         self.options = SessionOptions.of(settings, created=int(time.time()))
+        self.traceparent: Callable[[RequestId], str | None] = lambda _: None
+        """Gives the `traceparent` that a request goes on with; None: as it came."""
         self.deciding: dict[_Stream, Seconds] = {}
         """Streams that wait for the picker, and since when on the loop's clock."""
         self._decide_within: Seconds = settings.admission.max_wait + _DECIDE_SLACK
@@ -205,7 +207,7 @@ class _Stream:
         try:
             answer = self._server.picker.ask(request)
             if isinstance(answer, Dispatch | Reject):
-                return self._session.decided(answer)
+                return self._decided(answer)
             if not isinstance(answer, asyncio.Future):
                 raise TypeError(f"{answer!r} is neither Dispatch nor Reject nor a future")
         except Exception:
@@ -217,11 +219,14 @@ class _Stream:
         answer.add_done_callback(self._on_answer)
         return []
 
+    def _decided(self, answer: Dispatch | Reject) -> list[AnyCommand]:
+        return self._session.decided(answer, traceparent=self._server.traceparent(answer.request_id))
+
     def _on_answer(self, done: "asyncio.Future[Dispatch | Reject]") -> None:
         """A held request was decided, given up, or abandoned."""
         del self._server.deciding[self]
         if not done.cancelled() and done.exception() is None:
-            commands = self._session.decided(done.result())
+            commands = self._decided(done.result())
         elif self._overdue or not done.cancelled():
             log.error("no decision for request %s: any ready pod serves it", self._session.request_id)
             self._counts.decide_failures += 1

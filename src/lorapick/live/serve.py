@@ -30,6 +30,7 @@ from lorapick.live.placing import Placing
 from lorapick.live.published import PublishedViews
 from lorapick.live.runbook_pages import Files
 from lorapick.live.scrape import Scraper
+from lorapick.live.tracing_setup import Traced, traced
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.settings import Settings
 
@@ -71,6 +72,7 @@ async def serve(
     Raises:
         BindError: an address cannot be had; the message names it.
         ConfigError: the pods file is broken.
+        NoExporterError: tracing is enabled, and what it needs is not installed.
     """
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -99,6 +101,7 @@ class _Parts(NamedTuple):
     envoy: EnvoyWatch | None
     placing: Placing
     ledger: Ledger | None
+    traced: Traced | None
 
 
 def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts, beside: Path) -> _Parts:
@@ -117,7 +120,8 @@ def _build(settings: Settings, recorder: EventLog | None, *, transport: Transpor
     )
     metrics.show(views)
     metrics.follow(driver.fleet)
-    return _Parts(driver, metrics, views, transport, envoy, placing, ledger)
+    spans = traced(settings.tracing, driver, transport)
+    return _Parts(driver, metrics, views, transport, envoy, placing, ledger, spans)
 
 
 def _ledger(settings: Settings, driver: Driver, transport: TransportCounts, *, beside: Path) -> Ledger | None:
@@ -183,6 +187,8 @@ async def _listen(
         # Closed last, so that streams which end while the picker leaves are still booked.
         parts.ledger.writer.start()
         stack.callback(parts.ledger.writer.close)
+    if parts.traced is not None:
+        stack.push_async_callback(parts.traced.close)
 
     def ready() -> bool:
         return bool(driver.fleet.state.columns.row_of)
@@ -200,6 +206,8 @@ async def _listen(
     await health.start()
     stack.push_async_callback(health.stop)
     extproc = ExtProcServer(driver, settings, ready=ready, counts=parts.transport)
+    if parts.traced is not None:
+        extproc.traceparent = parts.traced.tracing.header
     await extproc.start()
     # Entered last, so it is left first: streams end while everything else still answers.
     stack.push_async_callback(extproc.stop)

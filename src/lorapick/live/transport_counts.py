@@ -32,12 +32,15 @@ class TransportCounts:
         self.ledger_faults: Callable[[], int] = lambda: 0
         """Writes of the ledger that failed, and rows that were lost by it."""
 
+        self.spans_lost: Callable[[], int] = lambda: 0
+        """Spans of traced requests that no collector got."""
+
     def event_lost(self) -> None:
         """Count one."""
         self.events_lost += 1
 
     def faults(self) -> dict[str, int]:
-        """The last seven by kind, in the words of `lorapick_faults_total`."""
+        """The last eight by kind, in the words of `lorapick_faults_total`."""
         return {
             "decide_failure": self.decide_failures,
             "protocol_error": self.protocol_errors,
@@ -46,4 +49,5 @@ class TransportCounts:
             "kv_events_missed": self.kv_events_missed,
             "kv_events_malformed": self.kv_events_malformed,
             "ledger": self.ledger_faults(),
+            "spans_lost": self.spans_lost(),
         }

@@ -24,6 +24,7 @@ from lorapick.wire.extproc.response import BodyMode, Renaming
 from lorapick.wire.extproc.routes import Route, route_of
 from lorapick.wire.openai import MAX_MODEL_CHARACTERS, BodyError, RequestBody, read_body, with_model
 from lorapick.wire.prefix import prefix_blocks
+from lorapick.wire.traceparent import HEADER
 
 
 class Directory(Protocol):
@@ -110,6 +111,8 @@ class Incoming:
         """The gateway sent trailers and waits for an answer to them."""
         self.model: str | None = None
         """The name in the body."""
+        self.traceparent: str | None = None
+        """What it goes on with in place of what the client sent; None: that."""
         self._options = options
         self._now = now
         self._identify = identify
@@ -231,7 +234,8 @@ class Incoming:
         return out
 
     def _own_headers(self) -> tuple[tuple[str, str], ...]:
-        return () if self.intake.request_id is not None else ((REQUEST_ID, self.id),)
+        own = () if self.intake.request_id is not None else ((REQUEST_ID, self.id),)
+        return own if self.traceparent is None else (*own, (HEADER, self.traceparent))
 
 
 def _key(session: str | None) -> str | None:

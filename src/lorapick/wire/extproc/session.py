@@ -97,8 +97,8 @@ class Session:
             return self._broken("a message of a kind that this picker does not know")
         return handler(self, message)
 
-    def decided(self, answer: Dispatch | Reject) -> Commands:
-        """Take the picker's answer to the `Decide` command."""
+    def decided(self, answer: Dispatch | Reject, *, traceparent: str | None = None) -> Commands:
+        """Take the picker's answer to the `Decide` command; `traceparent` replaces the client's (None: it stays)."""
         if self._phase is not _Phase.DECIDING:
             return self._decided_too_late(answer)
         if isinstance(answer, Reject):
@@ -106,6 +106,7 @@ class Session:
             return self._over([_immediate(refusal), Finish()])
         self._dispatch = answer
         self._renaming = self._incoming.renaming(answer.model)
+        self._incoming.traceparent = traceparent
         destination = ",".join(target.address for target in (answer.target, *answer.fallbacks))
         return self._send_on(destination)
 
