@@ -55,6 +55,7 @@ SHAPES = (
 )
 DURATION, SIZE, TTFT_STREAMED, TTFT_WHOLE, TPOT, NTPOT, INPUT, OUTPUT, CACHED = range(len(SHAPES))
 """Places in `SHAPES` and in a series' rows."""
+BOUNDS = tuple(shape.bounds for shape in SHAPES)
 
 
 class Dialect(NamedTuple):

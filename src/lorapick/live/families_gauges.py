@@ -164,9 +164,7 @@ def _signals(moment: Moment) -> Iterator[Metric]:
         yield _gauge(name, text, [(pod.pod, value(pod)) for pod in signals.pods], label="pod")
     yield _quantiles(signals.pods)
     for name, text, of_fleet in FLEET_SIGNALS:
-        number = of_fleet(signals.fleet)
-        if number is not None:
-            yield GaugeMetricFamily(PREFIX + name, text, number)
+        yield _of_fleet(name, text, of_fleet(signals.fleet))
     for place, name, text in (
         (0, "busy_seconds", "Time in which the pod had requests of ours."),
         (1, "useful_seconds", "Of the busy time, estimated: what was inference."),
@@ -198,9 +196,8 @@ def _adapters(moment: Moment) -> Iterator[Metric]:
     )
     active, slots = counts["10m"], sum(pod.slots for pod in fleet.pods)
     yield GaugeMetricFamily("lorapick_active_adapters", "Adapters with a request in the last 10 minutes.", active)
-    if slots:
-        text = "Active adapters per GPU slot of the fleet; absent without slots."
-        yield GaugeMetricFamily("lorapick_active_adapters_per_slot", text, active / slots)
+    text = "Active adapters per GPU slot of the fleet; absent without slots."
+    yield _of_fleet("active_adapters_per_slot", text, active / slots if slots else None)
     text = "GPU slots believed to hold the adapter, or to wait for it."
     yield _gauge("adapter_slots_used", text, moment.slots.items(), label="adapter")
     text = "Requests for the adapter that wait at the picker."
@@ -214,8 +211,10 @@ def _beside(totals: Totals) -> Iterator[Metric]:
         ("requests", "Requests that Envoy got from clients since its start.", totals.envoy_requests),
         ("without_picker", "Of these, requests that went on without a picker's word.", totals.envoy_without_picker),
     ):
+        family = CounterMetricFamily(f"lorapick_envoy_{name}", text, labels=[])
         if count is not None:
-            yield CounterMetricFamily(f"lorapick_envoy_{name}", text, count)
+            family.add_metric([], count)
+        yield family
 
 
 def _admission(totals: Totals) -> Iterator[Metric]:
@@ -271,6 +270,13 @@ def _placement(now: PlacementNow) -> Iterator[Metric]:
 def _alerts(standing: Collection[str]) -> Metric:
     text = "Whether an alert stands: 1 or 0."
     return _gauge("alert", text, [(alert, float(alert in standing)) for alert in Alert], label="alert")
+
+
+def _of_fleet(name: str, text: str, value: float | None) -> Metric:
+    family = GaugeMetricFamily(PREFIX + name, text, labels=[])
+    if value is not None:
+        family.add_metric([], value)
+    return family
 
 
 def _by_two(name: str, text: str, *, counts: Mapping[str, Mapping[str, int]], labels: tuple[str, str]) -> Metric:

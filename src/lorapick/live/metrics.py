@@ -54,7 +54,7 @@ class Metrics(Collector):
         """
         self._labels = AdapterLabels(adapter_labels)
         self._epp = EppMetrics(DIALECTS[compat])
-        self._counting = Counting(labels=self._labels, epp=self._epp)
+        self.counting = Counting(labels=self._labels, epp=self._epp)
         self._gauges = FleetGauges()
         self._process = ProcessCollector(registry=None)
         self._slo = SloSettings() if slo is None else slo
@@ -71,11 +71,11 @@ class Metrics(Collector):
 
     def observe(self, event: Event, effects: Sequence[Effect]) -> None:
         """Count one event and what came of it."""
-        self._counting.observe(event, effects, self._fleet.changes if self._fleet is not None else ())
+        self.counting.observe(event, effects, self._fleet.changes if self._fleet is not None else ())
 
     def pick_seconds(self, seconds: Seconds) -> None:
         """Take note of how long one decision took."""
-        self._counting.families.pick_seconds.add(seconds)
+        self.counting.families.pick_seconds.add(seconds)
         self._epp.decided(seconds)
 
     async def page(self, accept: str = "") -> tuple[bytes, str]:
@@ -84,7 +84,7 @@ class Metrics(Collector):
         The snapshot is taken here, in the picker's loop; the text is made in a thread, because a large fleet's page
         takes tens of milliseconds and picks must not wait for all of it.
         """
-        self._take()
+        self.take()
         encode, content_type = choose_encoder(accept)
         return await asyncio.to_thread(encode, _Page(self, self._process)), content_type
 
@@ -94,24 +94,24 @@ class Metrics(Collector):
 
     def families(self) -> list[Metric]:
         """The same by family, for who needs types and help texts."""
-        self._take()
+        self.take()
         return [*self.collect()]
 
     def collect(self) -> Iterator[Metric]:
         """The families as of the last page or samples; may run in another thread."""
-        yield from self._counting.families.collect()
+        yield from self.counting.families.collect()
         yield from self._gauges.collect()
         yield from self._epp.collect()
 
-    def _take(self) -> None:
-        """Freeze everything for one page."""
+    def take(self) -> None:
+        """Take everything as it is now, for what `collect` gives from here on."""
         moment = self._moment(self._published) if self._published is not None else None
         self._gauges.take(moment)
         self._epp.freeze(moment.fleet.pods if moment is not None else None)
-        self._counting.families.freeze()
+        self.counting.families.freeze()
 
     def _moment(self, published: Published) -> Moment:
-        fleet, core, counting = published.fleet(), self._fleet, self._counting
+        fleet, core, counting = published.fleet(), self._fleet, self.counting
         if self._labels.room > 0:
             known = published.adapters() if core is None else core.state.residency.names()
             self._labels.promote(known=len(known))

@@ -54,6 +54,11 @@ FORGET_PODS_AFTER: Seconds = 3600.0
 """Series of a pod that is gone are shown for so long, so that what happened last can be read."""
 
 
+# Looking a member up in its enum takes longer than counting.
+_SERVED, _REJECTED, _INFERRED = Outcome.SERVED, Outcome.REJECTED, By.INFERRED
+_LOADING, _GPU_IDLE = Tier.LOADING, Tier.GPU_IDLE
+
+
 class Counting:
     """All counts since the start, and what is under way."""
 
@@ -75,7 +80,6 @@ class Counting:
         self._gone: dict[PodName, Seconds] = {}
         """When each pod went that has series still."""
         self._on_event: dict[type[Event], Callable[[Any], None]] = {
-            RequestArrived: self._arrived,
             ResponseStarted: self._response_started,
             BodyStarted: self._body_started,
             RequestEnded: self._ended,
@@ -87,6 +91,8 @@ class Counting:
             PodAppeared: self._pod_appeared,
             PodGone: self._pod_gone,
         }
+        if epp.wanted:
+            self._on_event[RequestArrived] = self._arrived
         self._on_effect: dict[type[Effect], Callable[[Any, Seconds], None]] = {
             Dispatch: self._dispatch,
             Hold: self._hold,
@@ -137,11 +143,11 @@ class Counting:
             return
         self.active[adapter] = now
         self.stays.used(pod, adapter, now=now)
-        if tier is Tier.LOADING:
+        if tier is _LOADING:
             if wait is None:  # those that were held were counted then
                 self.families.coalesced.add(pod)
-        elif not tier.on_gpu:
-            self._loads(pod, By.INFERRED, word, label=label)
+        elif tier < _LOADING:
+            self._loads(pod, _INFERRED, word, label=label)
             self._swaps(pod, word, label=label)
             self._loading[pod, adapter] = None
             self._moved[pod, adapter] = now
@@ -155,8 +161,7 @@ class Counting:
         if request is None:
             return
         if series is None:
-            series = self.epp.series(request, effect.model or request.model, label=flight.label)
-            self.epp.arrived(series, request)
+            series = self.epp.arrived(request, effect.model or request.model, label=flight.label)
         flight.asked = self.epp.sent(series, pod=flight.pod, address=effect.target.address, stream=request.stream)
 
     def _hold(self, effect: Hold, now: Seconds) -> None:
@@ -165,8 +170,7 @@ class Counting:
         pick, request = effect.pick, self._request(effect.request_id)
         label, series = self.labels.of(pick.adapter), None
         if request is not None:
-            series = self.epp.series(request, pick.adapter or request.model, label=label)
-            self.epp.arrived(series, request)
+            series = self.epp.arrived(request, pick.adapter or request.model, label=label)
             self.epp.waits(series)
         self._held[effect.request_id] = Wait(now, effect.reason, pick.adapter, label, request, series)
         if pick.adapter is not None:
@@ -185,12 +189,11 @@ class Counting:
     def _reject(self, effect: Reject, now: Seconds) -> None:
         outcome = EXPIRED if effect.reason is Reason.DEADLINE else REJECTED
         wait = self._hold_over(effect.request_id, now, outcome=outcome)
-        self.families.requests.add(Outcome.REJECTED, effect.reason)
+        self.families.requests.add(_REJECTED, effect.reason)
         request = self._request(effect.request_id)
         series = wait.series if wait is not None else None
         if series is None and request is not None:
-            series = self.epp.series(request, request.model, label=self._label_of_refused(effect))
-            self.epp.arrived(series, request)
+            series = self.epp.arrived(request, request.model, label=self._label_of_refused(effect))
         if series is not None:
             self.epp.refused(series, effect.status)
 
@@ -235,7 +238,7 @@ class Counting:
             return
         key, tier = (flight.pod, flight.adapter), flight.tier
         self._loading.pop(key, None)
-        if tier is not None and tier.on_gpu and self._moved.get(key, flight.sent) <= flight.sent:
+        if tier is not None and tier >= _GPU_IDLE and self._moved.get(key, flight.sent) <= flight.sent:
             self.families.hits.add(flight.label, WORDS[tier])
             self.families.pod_hits.add(flight.pod, WORDS[tier])
 
@@ -249,15 +252,16 @@ class Counting:
 
     def _ended(self, event: RequestEnded) -> None:
         flight = self._flights.pop(event.request_id, None)
-        self._hold_over(event.request_id, event.t, outcome=CANCELLED)
-        if event.outcome is not Outcome.REJECTED:  # those were counted as our own effect
+        if flight is None:
+            self._hold_over(event.request_id, event.t, outcome=CANCELLED)
+        if event.outcome is not _REJECTED:  # those were counted as our own effect
             self.families.requests.add(event.outcome, NO_REASON)
         if flight is not None:
             self._landed(flight, event)
 
     def _landed(self, flight: Flight, event: RequestEnded) -> None:
         seconds = event.t - flight.arrived
-        if event.outcome is Outcome.SERVED:
+        if event.outcome is _SERVED:
             if not flight.answered:  # nobody told of its headers
                 self._ran(flight)
             self.families.latency.add(seconds)
@@ -268,7 +272,7 @@ class Counting:
             self.epp.ended(flight.asked, event, seconds=seconds)
 
     def _refused(self, event: RequestRefused) -> None:
-        self.families.requests.add(Outcome.REJECTED, event.reason)
+        self.families.requests.add(_REJECTED, event.reason)
         self.epp.refused_unread(event.status)
 
     # -- loads

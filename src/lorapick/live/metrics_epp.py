@@ -34,6 +34,9 @@ DEFAULT_FLOW = "default-flow"
 UNKNOWN = "unknown"
 DISPATCHED, REJECTED, CANCELLED, EXPIRED = "Dispatched", "RejectedOther", "EvictedContextCancelled", "EvictedTTL"
 """What ended a wait."""
+# Looking a member up in its enum, or a name in another module, takes longer than what is done with it.
+_SERVED, _BOUNDS = Outcome.SERVED, epp.BOUNDS
+_DURATION, _INPUT, _OUTPUT, _CACHED, _NTPOT = epp.DURATION, epp.INPUT, epp.OUTPUT, epp.CACHED, epp.NTPOT
 _CODES = {403: "Forbidden", 404: "NotFound", 429: "ResourceExhausted", 500: "Internal"}
 
 
@@ -59,46 +62,50 @@ class EppMetrics(Collector):
         self._scheduler = empty_row(epp.SCHEDULER_BOUNDS)
         self._seen = epp.Seen()
 
-    def series(self, request: Request, target: str, *, label: str | None) -> Series:
-        """The series of a request for `target`; `label` is its adapter's, None: the name may be anything."""
-        fairness, priority = request.fairness_id or DEFAULT_FLOW, str(request.priority)
-        model = request.model
-        if label == OTHER:
-            model = target = OTHER
-        found = self._series.get((model, target, fairness, priority))
-        return found or self._folded(model, target, fairness=fairness, priority=priority, known=label is not None)
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody will see it."""
+        return bool(self._dialects)
 
-    def _folded(self, model: str, target: str, *, fairness: str, priority: str, known: bool) -> Series:
-        for key, most in (
-            ((model, target, fairness, priority), _EXACT if fairness != DEFAULT_FLOW else MOST_SERIES),
+    def _folded(self, key: tuple[str, str, str, str], *, known: bool) -> Series:
+        """The series of a combination that has none: a new one while there is room, else one that it shares."""
+        model, target, fairness, priority = key
+        for tried, most in (
+            (key, _EXACT if fairness != DEFAULT_FLOW else MOST_SERIES),
             ((model, target, OTHER, priority), MOST_SERIES),
         ):
-            found = self._series.get(key)
+            found = self._series.get(tried)
             if found is None and known and len(self._series) < most:
-                found = self._series[key] = Series(key)
+                found = self._series[tried] = Series(tried)
             if found is not None:
                 return found
-        key = (OTHER, OTHER, OTHER, priority)
-        return self._series.get(key) or self._series.setdefault(key, Series(key))
+        shared = (OTHER, OTHER, OTHER, priority)
+        return self._series.get(shared) or self._series.setdefault(shared, Series(shared))
 
     # -- one request
 
-    def arrived(self, series: Series, request: Request) -> None:
-        """A request arrived."""
+    def arrived(self, request: Request, target: str, *, label: str | None) -> Series:
+        """A request for `target` arrived; `label` is its adapter's, None: the name may be anything."""
+        model = request.model
+        if label == OTHER:
+            model = target = OTHER
+        key = (model, target, request.fairness_id or DEFAULT_FLOW, str(request.priority))
+        series = self._series.get(key) or self._folded(key, known=label is not None)
         series.requests += 1
         if request.body_bytes is not None:
             _add(series, epp.SIZE, request.body_bytes)
+        return series
 
     def sent(self, series: Series, *, pod: str, address: str, stream: bool) -> Asked:
         """A request went to a pod."""
         series.running += 1
-        self._attempt(("success", series.key[1], pod, "", address.rpartition(":")[2]))
+        self._attempt(("success", series.key[1], pod, address))
         return Asked(series, stream=stream)
 
     def refused(self, series: Series, status: int) -> None:
         """A request was answered by us."""
         self._error(series, error_code(status))
-        self._attempt(("failure", series.key[1], "", "", ""))
+        self._attempt(("failure", series.key[1], "", ""))
 
     def refused_unread(self, status: int) -> None:
         """A transport refused a request of which nobody knows what it was for."""
@@ -129,26 +136,24 @@ class EppMetrics(Collector):
         """A request left, so long after its arrival."""
         series = asked.series
         series.running -= 1
-        if event.outcome is Outcome.FAILED:
-            self._error(series, "ModelServerError")
-        elif event.outcome is Outcome.ABANDONED:
-            self._error(series, UNKNOWN.capitalize())
-        else:
-            _add(series, epp.DURATION, seconds)
+        if event.outcome is _SERVED:
+            _add(series, _DURATION, seconds)
             self._tokens(asked, event, seconds=seconds)
+        else:
+            self._error(series, "ModelServerError" if event.outcome is Outcome.FAILED else "Unknown")
 
     @staticmethod
     def _tokens(asked: Asked, event: RequestEnded, *, seconds: Seconds) -> None:
         series, output = asked.series, event.output_tokens
         if event.prompt_tokens is not None:
-            _add(series, epp.INPUT, event.prompt_tokens)
+            _add(series, _INPUT, event.prompt_tokens)
         if event.cached_tokens is not None:
-            _add(series, epp.CACHED, event.cached_tokens)
+            _add(series, _CACHED, event.cached_tokens)
         if output is None:
             return
-        _add(series, epp.OUTPUT, output)
+        _add(series, _OUTPUT, output)
         if output > 0:
-            _add(series, epp.NTPOT, seconds / output)
+            _add(series, _NTPOT, seconds / output)
         if output > 1 and asked.stream and asked.began is not None:
             _add(series, epp.TPOT, (event.t - asked.began) / (output - 1))
 
@@ -162,7 +167,7 @@ class EppMetrics(Collector):
         series.errors[code] = series.errors.get(code, 0) + 1
 
     def _attempt(self, key: Labels) -> None:
-        """Count one, by status, target model, pod, namespace (there is none) and port."""
+        """Count one, by status, target model, pod and its address."""
         count = self._attempts.get(key)
         if count is None and len(self._attempts) >= MOST_ATTEMPTS:
             key = (key[0], OTHER, *key[2:])
@@ -180,7 +185,10 @@ class EppMetrics(Collector):
         """Show everything as it is now; `pods` as published, None: nobody publishes them."""
         self._seen = epp.Seen(
             series=[series.copy() for series in self._series.values()],
-            attempts=[*self._attempts.items()],
+            attempts=[
+                ((status, target, pod, "", address.rpartition(":")[2]), count)
+                for (status, target, pod, address), count in self._attempts.items()
+            ],
             scheduler=[*self._scheduler],
             pods=pods,
         )
@@ -193,7 +201,7 @@ class EppMetrics(Collector):
 
 def _add(series: Series, place: int, value: float) -> None:
     row = series.rows[place]
-    row[bisect_left(epp.SHAPES[place].bounds, value)] += 1.0
+    row[bisect_left(_BOUNDS[place], value)] += 1.0
     row[-1] += value
 
 

@@ -337,6 +337,6 @@ class TestPage:
             story.serve(f"r{number}")
         published.fleet_now = msgspec.structs.replace(published.fleet_now, now=10_000.0)
         await story.metrics.page()
-        counting = story.metrics._counting
+        counting = story.metrics.counting
         sizes = [len(getattr(counting, name)) for name in ("_flights", "_held", "_loading", "_moved", "active")]
         assert sizes == [0, 0, 0, 0, 0]
