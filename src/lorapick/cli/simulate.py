@@ -16,12 +16,13 @@ from rich.console import Console
 
 from lorapick.cli.capacity_table import print_capacities, print_capacities_expected
 from lorapick.cli.progress_bar import progress_bar
+from lorapick.cli.simulate_series import play_with_series
 from lorapick.cli.simulation_plan import SimulationError, SimulationPlan, plan_of
 from lorapick.cli.simulation_table import Played, print_comparison, print_expected, print_family
 from lorapick.plan.capacity import beside
 from lorapick.plan.datafiles import DataFileError
 from lorapick.plan.simulations import capacities, play_all
-from lorapick.plan.spreading import WorkerDied
+from lorapick.plan.spreading import Progress, WorkerDied
 from lorapick.sim.compare import Comparison, compare
 from lorapick.sim.page.page import page
 from lorapick.sim.report import RunReport
@@ -53,6 +54,10 @@ def simulate(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with plots; it needs nothing else.")] = None,
+    series: Annotated[
+        Path | None, typer.Option(help="Write the picker's metrics over time, for `promtool tsdb create-blocks-from`.")
+    ] = None,
+    series_every: Annotated[str, typer.Option(help="Time between two looks at them.")] = "15s",
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core.")] = None,
 ) -> None:
     """Play a scenario under one or more policies and say what happened, beside the article's figures."""
@@ -61,15 +66,16 @@ def simulate(
         plan = plan_of(flags)
     except (ConfigError, SimulationError) as error:
         _refuse(str(error))
-    if html is not None and not os.access(html if html.exists() else html.parent, os.W_OK):
-        _refuse(f"--html {html}: cannot be written: no such directory, or it belongs to somebody else")
+    for flag, path in (("--html", html), ("--series", series)):
+        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+            _refuse(f"{flag} {path}: cannot be written: no such directory, or it belongs to somebody else")
     try:
         if capacity:
             _capacity(plan, as_json=as_json)
         elif plan.family:
             _family(plan, as_json=as_json)
         else:
-            _runs(plan, as_json=as_json, html=html)
+            _runs(plan, as_json=as_json, html=html, series=series)
     except (DataFileError, TraceError) as error:
         _refuse(str(error))
     except WorkerDied as error:
@@ -82,10 +88,13 @@ def _refuse(text: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
+def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None, series: Path | None) -> None:
     scenario = plan.scenario
     with progress_bar(f"{scenario.name}, {_counted(len(plan.jobs), 'run')}") as told:
-        reports = play_all(plan.jobs, workers=plan.workers, progress=told)
+        if series is None:
+            reports = play_all(plan.jobs, workers=plan.workers, progress=told)
+        else:
+            reports = (_with_series(plan, series, told),)
     compared = compare(reports)
     console = Console()
     if as_json:
@@ -98,6 +107,14 @@ def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None) -> None:
         _write(html, page(scenario, reports, compared=compared))
         if not as_json:
             console.print(f"page: {html}", markup=False)
+
+
+def _with_series(plan: SimulationPlan, path: Path, told: Progress) -> RunReport:
+    assert plan.series_every is not None, "the plan was checked"
+    try:
+        return play_with_series(plan.jobs[0], path, every=plan.series_every, progress=told)
+    except OSError as error:
+        _refuse(f"--series {path}: cannot be written: {error.strerror or error}")
 
 
 def _family(plan: SimulationPlan, *, as_json: bool) -> None:

@@ -48,6 +48,8 @@ class SimulationPlan(msgspec.Struct, frozen=True, kw_only=True):
     without_swaps: tuple[Job, ...] = ()
     """With --capacity: the same fleet with nothing to swap, if the scenario says how."""
     workers: int | None = None
+    series_every: Seconds | None = None
+    """With --series: time between two looks at the metrics."""
 
 
 def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
@@ -65,14 +67,30 @@ def plan_of(flags: Mapping[str, Any]) -> SimulationPlan:
         raise SimulationError(f"--capacity: {scenario.name} has no latency_limit; add one: --set latency_limit=1s")
     grid = _grid(scenario, flags)
     family = [_point(flags, overrides, values=values) for values in points(grid)] if grid else []
+    jobs = _jobs(scenario, flags)
     return SimulationPlan(
         scenario=scenario,
-        jobs=_jobs(scenario, flags),
+        jobs=jobs,
+        series_every=_series_every(flags, jobs),
         family=tuple(family),
         limit=limit,
         without_swaps=_without_swaps(scenario, flags, overrides) if flags["capacity"] else (),
         workers=flags["workers"],
     )
+
+
+def _series_every(flags: Mapping[str, Any], jobs: Sequence[Job]) -> Seconds | None:
+    if flags["series"] is None:
+        return None
+    if len(jobs) > 1 or flags["grid"] or flags["suite"] is not None or flags["capacity"]:
+        raise SimulationError("--series is of one run; name one --policy, one seed, and no --grid, --suite, --capacity")
+    try:
+        every = parse_duration(flags["series_every"])
+    except UnitError as error:
+        raise SimulationError(f"--series-every is {flags['series_every']!r}: {error}") from None
+    if not 1.0 <= every <= 3600.0:
+        raise SimulationError(f"--series-every is {flags['series_every']}; it must be between 1s and 1h")
+    return every
 
 
 def _grid(scenario: Scenario, flags: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

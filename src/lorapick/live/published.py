@@ -7,13 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from lorapick.core.columns import REASONS
+from lorapick.core.fleet import Fleet
 from lorapick.core.picking.filters import STALE
 from lorapick.core.placement.commands import Kind
 from lorapick.core.signals.views import look
 from lorapick.live.control.counts import ControlCounts
-from lorapick.live.driver import Driver
 from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.memory import in_memory
 from lorapick.live.publish import (
@@ -35,12 +36,27 @@ from lorapick.model.signals import SignalPoint, Signals
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 
+class Shown(Protocol):
+    """What has a core to be shown: the driver, or a simulated fleet."""
+
+    fleet: Fleet
+
+    @property
+    def started_at(self) -> float:
+        """Unix time."""
+        ...
+
+    def now(self) -> Seconds:
+        """The time on the core's clock."""
+        ...
+
+
 class PublishedViews:
     """Implements `live.publish.Published` over a driver."""
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Shown,
         *,
         transport: TransportCounts | None = None,
         envoy: EnvoyWatch | None = None,
@@ -154,9 +170,9 @@ class PublishedViews:
         """Every belief, by pod and adapter."""
         return [*self._driver.fleet.state.residency.beliefs()]
 
-    def memory(self) -> Mapping[PodName, Sequence[InMemory]]:
+    def memory(self, *, least: Tier = Tier.CPU) -> Mapping[PodName, Sequence[InMemory]]:
         """What each pod has in some memory, without making all that is believed of it."""
-        return in_memory(self._driver.fleet.state)
+        return in_memory(self._driver.fleet.state, least=least)
 
     def adapters(self) -> Sequence[AdapterRow]:
         """Every adapter known, by name."""

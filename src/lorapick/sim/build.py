@@ -42,8 +42,8 @@ def settings_of(scenario: Scenario, policy: str) -> Settings:
     )
 
 
-def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) -> World:
-    """A world at t = 0 in which everything that is planned is scheduled.
+def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer, tells_starts: bool = False) -> World:
+    """A world at t = 0 in which everything that is planned is scheduled; `tells_starts`: see `Setup`.
 
     Raises:
         ValueError: there is no such policy.
@@ -60,6 +60,7 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer) 
         retention=retention_of(scenario),
         reports_loaded=scenario.fleet.reports_loaded,
         midnight=scenario.run.unix,
+        tells_starts=tells_starts,
     )
     world = World(setup, observer=observer, seed=seed)
     performer = Performer(world, failing)

@@ -29,7 +29,7 @@ COLLECT_AFTER = 50_000
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is watched; changes nothing that happens in it."""
+    """How a run is watched; changes nothing that happens in it, but for `tells_starts`."""
 
     check_every: int | None = None
     """Check all invariants after every so many events of the core; None: as `World` does, which is not before the end
@@ -40,6 +40,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Told of the world before anything happens in it: to give it a past, say."""
     bounds: bool = True
     """Whether the fewest possible loads are reckoned too."""
+    tells_starts: bool = False
+    """Whether the picker is told when answers begin: it learns then that loads are over."""
 
 
 def run(
@@ -60,7 +62,7 @@ def run(
     plan = scenario.run
     yardstick = _yardstick(scenario) if options.bounds and scenario.fleet.memory is Memory.SLOTS else None
     tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick, parts=scenario.parts)
-    world = world_of(scenario, policy=policy, seed=seed, observer=tally)
+    world = world_of(scenario, policy=policy, seed=seed, observer=tally, tells_starts=options.tells_starts)
     if options.check_every is not None:
         world.check_every = options.check_every
     if options.prepare is not None:

@@ -315,6 +315,8 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
             "placement": sections.placement,
             "budgets": sections.budgets,
             "scrape": sections.scrape,
+            "alerts": sections.alerts,
+            "slo": sections.slo,
         },
     )
     return read

@@ -36,3 +36,5 @@ class Setup(NamedTuple):
     """Unix time at which the run begins; None: nobody tells the time of day."""
     journal: bool = False
     """Whether decisions can be explained afterwards."""
+    tells_starts: bool = False
+    """Whether the picker is told of the headers and of the first bytes of every answer, as where it looks at bodies."""

@@ -21,6 +21,7 @@ from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
     AdapterUnloaded,
+    FirstToken,
     PodConfig,
     PodEvent,
     PodRequest,
@@ -90,6 +91,8 @@ class World:
             SwapFailed: commands.not_loaded,
             AdapterUnloaded: commands.unloaded,
         }
+        if setup.tells_starts:
+            self._reactions[FirstToken] = self._first_token
         self.pods: dict[PodName, SimPod] = {}
         """Those that are gone or have not come yet too; their time is down time."""
         for pod, config in setup.pods:
@@ -283,6 +286,9 @@ class World:
             sim.engine.submit(request, self.kernel.now)
         except PodError as error:
             self._end(arrival.id, _FAILED, status=404 if isinstance(error, UnknownAdapter) else 400)
+        else:
+            if self.setup.tells_starts:
+                self.apply(said.ResponseStarted, request_id=arrival.id, status=200)
         sim.note_slots(self.kernel.now)
         self.rewake(sim)
 
@@ -302,7 +308,7 @@ class World:
     def rewake(self, sim: SimPod) -> None:
         """Wake a pod when it has something to say, unless it is woken before."""
         # First tokens are not waited for: they change nothing, and are handed out with what comes next.
-        due = sim.engine.next_end()
+        due = sim.engine.next_change() if self.setup.tells_starts else sim.engine.next_end()
         if due is not None and (sim.due is None or due < sim.due):
             sim.due = due
             self.kernel.at(due, self._wake, argument=sim, priority=_POD)
@@ -339,14 +345,19 @@ class World:
         del sim
         self._end(event.request_id, _SERVED, status=200)
 
+    def _first_token(self, sim: SimPod, event: FirstToken) -> None:
+        del sim
+        self.apply(said.BodyStarted, request_id=event.request_id)
+
     def _failed(self, sim: SimPod, event: RequestFailed) -> None:
         del sim
         self._broken(event.request_id, 500)
 
     def _broken(self, request_id: RequestId, status: int) -> None:
         # A stream's headers came when the pod took the request. They change nothing but what its failure means, so
-        # nobody is told of them before that.
-        self.apply(said.ResponseStarted, request_id=request_id, status=200)
+        # nobody need be told of them before that.
+        if not self.setup.tells_starts:
+            self.apply(said.ResponseStarted, request_id=request_id, status=200)
         self._end(request_id, _FAILED, status=status)
 
     # -- scrapes and ticks
