@@ -7,6 +7,7 @@ Not here: requests (see `core.ledger.visits`).
 
 from collections import deque
 from collections.abc import Sequence
+from math import inf
 from typing import TypeVar
 
 from lorapick.core.ledger.blame import Blame, Cause, Happened
@@ -125,7 +126,7 @@ class Slots:
         self._used = 0
         self._slot_seconds: Seconds = 0.0
         self._counted_at: Seconds | None = None
-        self._count_due: Seconds = float("-inf")
+        self._count_due: Seconds = -inf
 
     # -- for requests
 
@@ -159,11 +160,13 @@ class Slots:
                 found.append(Span(load.id, load.adapter == adapter, load.begun, load.over))
         return found
 
-    def came(self, pod: PodName, adapter: AdapterName, *, since: Seconds) -> bool:
-        """Whether the adapter came there only at `since` or later, or is not there at all."""
+    def there_since(self, pod: PodName, adapter: AdapterName) -> Seconds | None:
+        """When the adapter began to come there; minus infinity: before anybody looked. None: it is not there."""
         home = self._pods.get(pod)
         stay = None if home is None else home.stays.get(adapter)
-        return stay is None or (stay.load is not None and stay.since >= since)
+        if stay is None:
+            return None
+        return stay.since if stay.load is not None else -inf
 
     # -- from events
 

@@ -224,4 +224,8 @@ class Visits:
         good = end.outcome is Outcome.SERVED and (end.status is None or end.status < 400)
         if visit.adapter is None or visit.pod is None or visit.dispatched is None or not good:
             return None
-        return waited == 0.0 and not self._slots.came(visit.pod, visit.adapter, since=visit.dispatched)
+        since = self._slots.there_since(visit.pod, visit.adapter)
+        if waited or since is None:
+            return False
+        believed = visit.tier is not None and visit.tier.on_gpu
+        return since < visit.dispatched or (believed and since == visit.dispatched)

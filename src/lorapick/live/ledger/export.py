@@ -1,23 +1,23 @@
 """The ledger as Parquet, one file for each table.
 
 In: a ledger's file, a directory or a `.parquet` file. Out: `requests.parquet` and so on, or the requests alone.
-Not here: a reader of Parquet. Written with DuckDB, which reads what SQLite gives as CSV, so that no row is a Python
-object for longer than it takes to write its line.
+Not here: a reader of Parquet. Written with DuckDB, which reads lines of JSON that are made of SQLite's rows, so that
+no table need fit into memory.
 """
 
-import csv
 import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lorapick.live.ledger.file import LedgerError, open_to_read
 from lorapick.live.ledger.schema import REQUESTS, TABLES, Table
 
 _TYPES = {"REAL": "DOUBLE", "INTEGER": "BIGINT", "TEXT": "VARCHAR"}
 _ROWS_AT_ONCE = 10_000
-_NULL = "\\N"
 
 
 def export(path: Path, target: Path) -> dict[Path, int]:
@@ -60,19 +60,17 @@ def _columns(file: sqlite3.Connection, table: Table) -> dict[str, str]:
 
 def _write_lines(file: sqlite3.Connection, table: Table, lines: Path) -> int:
     cursor = file.execute(table.select("TRUE"))
+    encoder = msgspec.json.Encoder()
     count = 0
-    with lines.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out)
+    with lines.open("wb") as out:
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             count += len(rows)
-            writer.writerows([_NULL if value is None else value for value in row] for row in rows)
+            out.writelines(encoder.encode(dict(zip(table.columns, row, strict=True))) + b"\n" for row in rows)
     return count
 
 
 def _convert(duckdb: Any, lines: Path, *, to: Path, columns: dict[str, str]) -> None:
     with duckdb.connect() as database:
         database.execute("SET threads = 1")
-        read = database.read_csv(
-            str(lines), header=False, columns=columns, na_values=_NULL, quotechar='"', escapechar='"', delimiter=","
-        )
+        read = database.read_json(str(lines), format="newline_delimited", columns=columns)
         read.write_parquet(str(to), compression="zstd")

@@ -1,0 +1,158 @@
+"""What requests spent their time on."""
+
+import pytest
+from ledger_kit import Books, parts
+
+from lorapick.model import events
+from lorapick.model.effects import Dispatch, Hold
+from lorapick.model.ledger import RequestRow
+from lorapick.model.picks import Pick
+from lorapick.model.reasons import Reason
+from lorapick.model.requests import Outcome, Request, Target
+from lorapick.model.tiers import Tier
+
+
+def test_a_first_request_waits_for_its_load_and_is_served() -> None:
+    book = Books()
+    book.arrive("x")
+    book.wait(0.5)
+    book.start("r1")
+    book.wait(2.0)
+    book.end("r1", status=200)
+    row = book.request("r1")
+    assert parts(row) == (0.0, 0.5, 0.0, 2.0)
+    assert (row.hit, row.tier, row.pod, row.status, row.load) == (False, "disk", "a", 200, book.loads()[0].id)
+
+
+def test_a_second_one_finds_it() -> None:
+    book = Books()
+    book.use("x", "a")
+    book.arrive("x")
+    book.wait(1.0)
+    book.end("r1", status=200)
+    row = book.request("r1")
+    assert (parts(row), row.hit, row.tier, row.load) == ((0.0, 0.0, 0.0, 1.0), True, "gpu_idle", None)
+
+
+def test_it_stands_still_while_its_pod_loads_another() -> None:
+    book = Books(slots=2)
+    book.use("x", "a")
+    book.arrive("x")
+    book.wait(1.0)
+    book.arrive("y")
+    book.wait(0.4)
+    book.start("r2")
+    book.wait(1.0)
+    book.end("r1", status=200)
+    row = book.request("r1")
+    (_, load) = book.loads()
+    assert parts(row) == (0.0, 0.0, 0.4, 2.0)
+    assert (row.drain_load, row.drain_most) == (load.id, pytest.approx(0.4))
+    assert row.hit is True
+
+
+def test_who_is_held_for_a_slot_queues() -> None:
+    book = Books(slots=1)
+    book.use("x", "a")
+    book.arrive("x")
+    book.arrive("y")
+    book.wait(3.0)
+    book.end("r1", status=200)
+    book.wait(0.2)
+    book.start("r2")
+    book.wait(1.0)
+    book.end("r2", status=200)
+    assert parts(book.request("r2")) == (3.0, 0.2, 0.0, 1.0)
+
+
+def test_who_is_held_for_a_load_waits_for_that_load() -> None:
+    """As told by hand: r2 follows r1's load while its pod's queue is full."""
+    book = Books()
+    book.arrive("x")
+    books, arrived = book.books, events.RequestArrived(t=0.1, id=90, request=Request(id="r2", model="x"))
+    follows = Pick(request_id="r2", adapter="x", pod=None, score=None, tier=None, follows="a")
+    hold = Hold(cause=90, request_id="r2", until=9.0, reason=Reason.HELD_FOR_LOAD, pick=follows)
+    books.observe(arrived, [hold], changes=())
+    to_a = Target(pod="a", address="a:1")
+    sent = Pick(request_id="r2", adapter="x", pod="a", score=1.0, tier=Tier.LOADING)
+    dispatch = Dispatch(cause=91, request_id="r2", target=to_a, fallbacks=(), pick=sent)
+    books.observe(events.Ticked(t=0.4, id=91), [dispatch], changes=())
+    book.wait(0.6)
+    book.start("r1")
+    end = events.RequestEnded(t=1.6, id=99, request_id="r2", outcome=Outcome.SERVED, status=200)
+    (row,) = books.observe(end, (), changes=())
+    assert isinstance(row, RequestRow)
+    assert parts(row) == (0.0, 0.5, 0.0, 1.0)
+    assert (round(row.load_wait_held, 2), row.load, row.hit) == (0.3, book.loads()[0].id, False)
+
+
+def test_prefill_and_decode_of_a_stream() -> None:
+    book = Books(slots=2)
+    book.arrive("x", stream=True)
+    book.wait(0.5)
+    book.start("r1")
+    book.apply(events.BodyStarted, request_id="r1")
+    book.wait(0.25)
+    book.arrive("y")
+    book.wait(0.25)
+    book.start("r2")
+    book.wait(1.0)
+    book.end("r1", status=200)
+    row = book.request("r1")
+    assert row.prefill == pytest.approx(0.0)
+    assert row.decode == pytest.approx(row.served) == pytest.approx(1.25)
+    assert row.drain == pytest.approx(0.25)
+
+
+def test_without_a_stream_nobody_knows_prefill() -> None:
+    book = Books()
+    book.arrive("x")
+    book.start("r1")
+    book.apply(events.BodyStarted, request_id="r1")
+    book.end("r1", status=200)
+    row = book.request("r1")
+    assert (row.prefill, row.decode) == (None, None)
+
+
+def test_refusals_have_their_reason_and_no_pod() -> None:
+    book = Books()
+    book.report("a", registered=("x", "y", "z"))
+    book.arrive("nobody-knows")
+    book.apply(events.RequestRefused, reason="body_invalid", status=400)
+    known, unknown = book.all(RequestRow)
+    assert (known.id, known.outcome, known.status, known.reason) == ("r1", "rejected", 404, "adapter_unknown")
+    assert (unknown.id, unknown.model, unknown.reason, unknown.pod) == (None, None, "body_invalid", None)
+
+
+def test_a_client_that_leaves_the_queue_has_only_queued() -> None:
+    book = Books(slots=1)
+    book.use("x", "a")
+    book.arrive("x")
+    book.arrive("y")
+    book.wait(2.0)
+    book.end("r2", Outcome.ABANDONED)
+    row = book.request("r2")
+    assert (parts(row), row.outcome, row.pod, row.hit) == ((2.0, 0.0, 0.0, 0.0), "abandoned", None, None)
+
+
+def test_a_fallback_is_booked_where_it_served() -> None:
+    book = Books(pods=("a", "b"))
+    book.arrive("x")
+    first = book.fleet.state.flights["r1"].pod
+    other = "b" if first == "a" else "a"
+    book.fallback("r1", other)
+    book.wait(0.3)
+    book.start("r1")
+    book.wait(1.0)
+    book.end("r1", status=200)
+    row = book.request("r1")
+    assert (row.pod, row.tier, row.hit) == (other, None, False)
+    assert parts(row) == (0.0, 0.3, 0.0, 1.0)
+
+
+def test_strangers_leave_no_row() -> None:
+    book = Books()
+    book.end("stranger")
+    book.fallback("stranger", "a")
+    book.apply(events.BodyStarted, request_id="stranger")
+    assert (book.all(RequestRow), book.books.open_requests) == ([], 0)
