@@ -2,9 +2,10 @@
 
     python -m bench.tracing [--requests 3000] [--rounds 7]
 
-The events are those of a minute's traffic whose callers send no trace. `loop_us` is what a request's events take in the
-picker's loop, deciding included; `cpu_us` is the whole process, the thread that sends spans to a receiver included.
-Rounds of all ways follow each other, so that they meet the same machine; figures are medians over rounds.
+The events are those of a minute's traffic whose callers send no trace. `deciding_us` is what the core takes for all
+events of a request, `tracing_us` what following them adds to the picker's loop, `sending_us` what the thread that sends
+spans takes beside it. Rounds of all ways follow each other, so that they meet the same machine; figures are medians
+over rounds, in microseconds of CPU time per request.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 from bench.eventlog import traffic
 from lorapick.core.fleet import Fleet
@@ -48,24 +50,36 @@ def without_traces(book: Playbook) -> list:
     return events
 
 
-def round_of(book: Playbook, events: list, sample: float | None, port: int) -> tuple[float, float, int]:
-    """Seconds in the loop, seconds of CPU, spans sent."""
+class Round(NamedTuple):
+    """Seconds of CPU of one round."""
+
+    deciding: float
+    tracing: float
+    """In the picker's loop."""
+    sending: float
+    """In the thread that sends."""
+    spans: int
+
+
+def round_of(book: Playbook, events: list, sample: float | None, port: int) -> Round:
+    """Let a fleet live through the events."""
     fleet = Fleet(book.settings, seed=0)
-    spans = tracing = None
-    if sample is not None:
-        # So many wait at once only here, where a minute's requests come within a second.
-        settings = TracingSettings(enabled=True, endpoint=f"http://127.0.0.1:{port}/v1/traces")
-        spans = Spans(otlp(settings), most=100_000)
-        tracing = Tracing(spans, sample=sample, changes=lambda: fleet.changes, clock=time.monotonic)
-    cpu, began = time.process_time(), time.thread_time()
+    # So many wait at once only here, where a minute's requests come within a second.
+    spans = Spans(otlp(TracingSettings(endpoint=f"http://127.0.0.1:{port}/v1/traces")), most=100_000)
+    tracing = Tracing(spans, sample=sample or 0.0, changes=lambda: fleet.changes, clock=time.monotonic)
+    deciding = following = 0.0
+    whole, loop = time.process_time(), time.thread_time()
     for event in events:
+        began = time.thread_time()
         effects = fleet.apply(event, event.t)
-        if tracing is not None:
+        decided = time.thread_time()
+        if sample is not None:
             tracing.observe(event, effects)
-    loop = time.thread_time() - began
-    if spans is not None:
-        spans.close()
-    return loop, time.process_time() - cpu, 0 if spans is None else spans.sent
+        deciding += decided - began
+        following += time.thread_time() - decided
+    spans.close()
+    sending = (time.process_time() - whole) - (time.thread_time() - loop)
+    return Round(deciding, following, sending, spans.sent)
 
 
 def main() -> None:
@@ -78,20 +92,30 @@ def main() -> None:
     receiver = subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE, text=True)
     try:
         port = int(receiver.stdout.readline())
-        found: dict[str, list[tuple[float, float, int]]] = {way: [] for way in WAYS}
+        found: dict[str, list[Round]] = {way: [] for way in WAYS}
         for _ in range(options.rounds):
             for way, sample in WAYS.items():
                 found[way].append(round_of(book, events, sample, port))
     finally:
         receiver.kill()
         receiver.wait()
-    figures = {
+    each = {
         way: {
-            "loop_us": round(1e6 * statistics.median(loop for loop, _, _ in rounds) / options.requests, 1),
-            "cpu_us": round(1e6 * statistics.median(cpu for _, cpu, _ in rounds) / options.requests, 1),
-            "spans_per_request": round(statistics.median(sent for *_, sent in rounds) / options.requests, 2),
+            field: statistics.median(getattr(one, field) for one in rounds) / options.requests
+            for field in Round._fields
         }
         for way, rounds in found.items()
+    }
+    nothing = each["off"]["tracing"]  # reading the clock
+    figures = {
+        way: {
+            "deciding_us": round(1e6 * of["deciding"], 1),
+            "tracing_us": round(1e6 * (of["tracing"] - nothing), 1),
+            "tracing_share": round((of["tracing"] - nothing) / of["deciding"], 3),
+            "sending_us": round(1e6 * of["sending"], 1),
+            "spans_per_request": round(of["spans"], 2),
+        }
+        for way, of in each.items()
     }
     print(json.dumps(figures, indent=2))
 

@@ -118,7 +118,7 @@ def _head(board: Board, frame: Frame, view: View) -> list[Text]:
 def _lines(board: Board) -> Text:
     """Swap rate, P95 and useful share over the last minutes, each by its own scale."""
     points = [point for point in board.points if point.t >= board.points[-1].t - 60.0 * _LINES_MINUTES]
-    drawn = {
+    drawn: dict[str, Sequence[float | None]] = {
         "swaps": [point.swaps_per_second for point in points],
         "P95": [point.latency_p95 for point in points],
         "useful": [point.useful_share for point in points],

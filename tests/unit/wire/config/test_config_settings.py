@@ -210,7 +210,7 @@ aliases:
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
-    said = problems("mode: x\nsed: 1\nmode: observe\nslo: {ttft_p95: 1}\ntracing: {}\ndiscovery: {pods: [{}]}\n")
+    said = problems("mode: x\nsed: 1\nmode: observe\nslo: {ttft_p95: 1}\ntenants: {}\ndiscovery: {pods: [{}]}\n")
     assert [line.split(":")[1] for line in said] == ["1", "2", "3", "4", "5", "6", "6"]
 
 
