@@ -1,5 +1,6 @@
 """Times as people write them: each names one moment, or is refused with what to write instead."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -53,7 +54,7 @@ def test_when_clocks_change_a_zone_is_asked_for() -> None:
 
 def test_without_a_now_a_date_and_a_zone_are_needed() -> None:
     for text in ("14:00", "2026-06-10T14:00", "2026-06-10"):
-        with pytest.raises(MomentError, match="no zone|no date"):
+        with pytest.raises(MomentError, match=r"no zone|no date"):
             parse_moment(text)
     assert parse_moment("1970-01-01T00:01Z") == 60.0
 
@@ -77,13 +78,11 @@ def test_windows() -> None:
     [("2026-06-10T14:00", "2026-06-10T13:00"), ("2026-06-10T14:00", "2026-06-10T14:00"), ("2027-01-01", "2027-01-02")],
 )
 def test_no_window(since: str, until: str) -> None:
-    with pytest.raises(MomentError, match="no window|yet to come"):
+    with pytest.raises(MomentError, match=r"no window|yet to come"):
         window(since, until)
 
 
 @given(st.text(max_size=24))
 def test_any_text_is_a_moment_or_refused(text: str) -> None:
-    try:
+    with suppress(MomentError):
         assert isinstance(parse_moment(text, now=NOW, zone=BERLIN), float)
-    except MomentError as error:
-        assert str(error)

@@ -108,7 +108,9 @@ class LedgerWriter:
     def close(self, timeout: Seconds = 5.0) -> None:
         """Write what is left; a disk that hangs is not waited for any longer."""
         self._stop.set()
-        if self._thread is not None:
+        if self._thread is None:
+            self._drop_file()
+        else:
             self._thread.join(timeout)
             if self._thread.is_alive():
                 log.warning("ledger %s: not all was written", self.path)
@@ -167,9 +169,11 @@ class LedgerWriter:
     ) -> None:
         statement = writing.table.insert()
         tuples = [writing.values(row, run=run, offset=offset) for row in rows]
+        file.execute("SAVEPOINT together")
         try:
             file.executemany(statement, tuples)
         except _BAD_ROW:
+            file.execute("ROLLBACK TO together")
             for values in tuples:
                 try:
                     file.execute(statement, values)
