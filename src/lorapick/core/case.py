@@ -174,13 +174,13 @@ def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None, un
     )
 
 
-def _heard(state: FleetState, name: AdapterName) -> dict[int, Heard]:
-    """When and how pods last spoke of an adapter, by row: cells go on changing after the decision."""
-    return {
-        home.row: Heard(cell.since, cell.evidence, cell.evidence_kind)
+def _heard(state: FleetState, name: AdapterName) -> list[Heard]:
+    """When and how pods last spoke of an adapter: cells go on changing after the decision."""
+    return [
+        (home.row, cell.since, cell.evidence, cell.evidence_kind)
         for home in state.residency.homes()
         if (cell := home.cells.get(name)) is not None
-    }
+    ]
 
 
 def reject(case: Case, reason: Reason, *, message: str) -> Effect:

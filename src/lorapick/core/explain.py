@@ -7,7 +7,7 @@ Not here: wording and layout (see `cli.explain`).
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from lorapick.core.columns import FrozenView, PodColumns
@@ -44,8 +44,8 @@ class Decision(NamedTuple):
     """For how long it had waited at the picker by then; None: it had not."""
     until: Seconds | None = None
     """Of a decision to wait, when it would be decided for good."""
-    heard: Mapping[int, Heard] = NOTHING_HEARD
-    """What the table knew of the adapter, by row."""
+    heard: Sequence[Heard] = NOTHING_HEARD
+    """What the table knew of the adapter."""
     course: tuple[Waited, ...] = ()
     """What it waited for before."""
     left_out: int = 0

@@ -44,6 +44,8 @@ def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
             "event_log": 0,
             "kv_events_missed": 0,
             "kv_events_malformed": 0,
+            "ledger": 0,
+            "spans_lost": 0,
             "scoring_error": 0,
         },
     )
@@ -61,6 +63,8 @@ def test_what_transport_and_envoy_count_is_among_the_totals() -> None:
         "event_log": 1,
         "kv_events_missed": 0,
         "kv_events_malformed": 0,
+        "ledger": 0,
+        "spans_lost": 0,
         "scoring_error": 4,
     }
     assert (totals.envoy_requests, totals.envoy_without_picker) == (12, 4)

@@ -5,7 +5,7 @@ Out: the winner and a `PodVerdict` per pod. Used by explanations, by rejections 
 and as the oracle in tests. Not here: speed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,16 +20,10 @@ from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Tier
 from lorapick.model.units import Ratio, Seconds
 
-
-class Heard(NamedTuple):
-    """What the table knew of an adapter on one pod, beside tier and source."""
-
-    since: Seconds
-    last_evidence: Seconds | None
-    evidence: Evidence | None
-
-
-NOTHING_HEARD: Mapping[int, Heard] = {}
+Heard = tuple[int, Seconds, Seconds | None, Evidence | None]
+"""What the table knew of an adapter on one pod, beside tier and source: row, since when, when something last spoke of
+it, what. A plain tuple: one is made for each pod at each decision."""
+NOTHING_HEARD: Sequence[Heard] = ()
 """Nobody spoke of the adapter anywhere, or it is a base model."""
 
 
@@ -87,14 +81,15 @@ def verdicts(
     now: Seconds,
     policy: Policy,
     pick: Pick,
-    heard: Mapping[int, Heard] = NOTHING_HEARD,
+    heard: Sequence[Heard] = NOTHING_HEARD,
 ) -> tuple[PodVerdict, ...]:
-    """Every pod's part: the winner first, then by score, then by name; `heard` by row.
+    """Every pod's part: the winner first, then by score, then by name.
 
     When nobody won, the decision's own reason is also what a pod lost by that could have served.
     """
     judged = judge(query, view, now=now, policy=policy)
     won = next((pod.score for pod in judged if _named(view, pod.row).name == pick.pod), None)
+    known = {each[0]: each for each in heard}
     rows = []
     for pod in judged:
         if _named(view, pod.row).name == pick.pod:
@@ -107,8 +102,10 @@ def verdicts(
         else:
             lost_by = Reason.OUTSCORED
         made = _verdict(query, view, pod=pod, policy=policy, lost_by=lost_by)
-        known = heard.get(pod.row)
-        rows.append(made if known is None else replace(made, **known._asdict()))
+        if pod.row in known:
+            _, since, spoken, evidence = known[pod.row]
+            made = replace(made, since=since, last_evidence=spoken, evidence=evidence)
+        rows.append(made)
     return tuple(sorted(rows, key=lambda row: (not row.won, row.score is None, -(row.score or 0.0), row.pod)))
 
 
