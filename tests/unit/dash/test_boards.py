@@ -3,6 +3,9 @@
 import json
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from lorapick.dash.boards import dashboard_json
 from lorapick.dash.boards.board import UID
@@ -90,3 +93,19 @@ def test_what_is_asked_is_what_is_drawn(board):
     asked = [ask.expr for row in rows(Thresholds()) for drawn in row.panels for ask in drawn.asks]
     drawn = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
     assert asked == drawn
+
+
+def test_grafanas_own_types_read_it_back_and_lose_nothing(board):
+    register_default_plugins()
+    back = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
+    assert lost(board, back) == []
+
+
+def lost(value: object, read: object, path: str = "") -> list[str]:
+    """Places whose value is not there any more; defaults may have been added."""
+    if isinstance(value, dict) and isinstance(read, dict):
+        return [each for key, part in value.items() for each in lost(part, read.get(key), f"{path}/{key}")]
+    if isinstance(value, list) and isinstance(read, list) and len(value) == len(read):
+        pairs = zip(value, read, strict=True)
+        return [each for number, (part, other) in enumerate(pairs) for each in lost(part, other, f"{path}/{number}")]
+    return [] if value == read else [path]
