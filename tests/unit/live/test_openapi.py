@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lorapick.live.openapi import LATER, document
+from lorapick.live.openapi import document
 
 PATHS = document()["paths"]
 
@@ -16,12 +16,6 @@ def test_names_in_paths_are_parameters() -> None:
         for verb in verbs.values():
             named = [place["name"] for place in verb.get("parameters", ()) if place["in"] == "path"]
             assert named == [part[1:-1] for part in path.split("/") if part.startswith("{")], path
-
-
-def test_later_parts_promise_nothing_but_501() -> None:
-    for path in LATER:
-        (verb,) = PATHS[path].values()
-        assert list(verb["responses"]) == ["501"]
 
 
 def test_errors_are_problem_documents_everywhere() -> None:
