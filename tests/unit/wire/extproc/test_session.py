@@ -55,6 +55,16 @@ class TestBuffered:
             Send(messages.routed_body(POD, headers=(("content-length", str(len(body))),), body=body))
         ]
 
+    @pytest.mark.parametrize("modes", [BUFFERED, DUPLEX])
+    def test_a_traced_request_goes_on_with_the_pickers_span(self, modes: tuple[int, int]) -> None:
+        talk = session()
+        asked(talk, modes=modes, headers=[("x-request-id", "r1"), ("traceparent", "00-aa-bb-01")])
+        first, *_ = talk.decided(gateway.dispatch(POD), traceparent="00-cc-dd-01")
+        kind = "request_body" if modes == BUFFERED else "request_headers"
+        mutation = getattr(first.message, kind).response.header_mutation
+        headers = {each.header.key: each.header.raw_value for each in mutation.set_headers}
+        assert headers == {"x-gateway-destination-endpoint": POD.encode(), "traceparent": b"00-cc-dd-01"}
+
     def test_the_same_model_leaves_the_body_alone(self) -> None:
         talk = session()
         asked(talk)
