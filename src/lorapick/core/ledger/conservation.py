@@ -41,15 +41,15 @@ def conservation(
     until: Seconds,
 ) -> Conservation:
     """Stays cut at the window's edges, their mean and their rate."""
-    cut = [_within(stay.since, stay.until, since=since, until=until) for stay in stays]
-    lengths = [length for length in cut if length is not None]
+    cut = [(stay.since, _within(stay.since, stay.until, since=since, until=until)) for stay in stays]
+    lengths = [length for _, length in cut if length is not None]
     seconds = sum(_within(run.since, run.until, since=since, until=until) or 0.0 for run in watched)
     mean = sum(lengths) / len(lengths) if lengths else None
     rate = len(lengths) / seconds if seconds > 0 else None
     return Conservation(
         seconds=seconds,
         stays=len(lengths),
-        at_start=sum(stay.since < since for stay in stays),
+        at_start=sum(begun < since for begun, length in cut if length is not None),
         mean_residency=mean,
         per_second=rate,
         slots_in_use=mean * rate if mean is not None and rate is not None else None,
@@ -59,8 +59,9 @@ def conservation(
 
 def _within(begin: Seconds, end: Seconds | None, *, since: Seconds, until: Seconds) -> Seconds | None:
     """Length of what is in the window; None: nothing of it is."""
-    first, last = max(begin, since), until if end is None else min(end, until)
-    return last - first if last >= first else None
+    if begin >= until or (end is not None and end <= since and begin < since):
+        return None
+    return (until if end is None else min(end, until)) - max(begin, since)
 
 
 def _counted(counts: Iterable[Occupied], *, since: Seconds, until: Seconds) -> float | None:
