@@ -256,5 +256,6 @@ def on_demand_recalled(state: FleetState, event: DemandRecalled, *, now: Seconds
     del now
     state.placement.history.recall(event.bins)
     state.signals.courses.known(each.adapter for each in event.bins)
+    state.signals.traffic.known(each.adapter for each in event.bins)
     state.placement.ahead = None
     return []

@@ -14,7 +14,7 @@ from collections import deque
 
 from lorapick.core.admission.pressure import Pressure
 from lorapick.model.pods import GpuSource, PodLimits, PodReport
-from lorapick.model.units import Ratio, Seconds
+from lorapick.model.units import Ratio, Seconds, Tokens
 
 MOST_RECENT = 4096
 """Dispatches and ends remembered one by one; far more than one scrape's round trip sees."""
@@ -24,9 +24,9 @@ class PodLoad:
     """Numbers of one pod between two scrapes."""
 
     __slots__ = (
-        "circuit_open", "dcgm", "dcgm_at", "delta", "detail", "draining", "ended_loads", "gpu",
-        "gpu_source", "in_flight", "kv_usage", "last_report", "limits", "preemptions", "pressure_tier", "recent",
-        "restarts", "running", "waiting",
+        "block_tokens", "circuit_open", "dcgm", "dcgm_at", "delta", "detail", "draining", "ended_loads", "gpu",
+        "gpu_source", "in_flight", "kv_blocks", "kv_usage", "last_report", "limits", "preemptions", "pressure_tier",
+        "recent", "restarts", "running", "waiting",
     )  # fmt: skip
 
     def __init__(self, limits: PodLimits) -> None:
@@ -46,6 +46,10 @@ class PodLoad:
         self.gpu_source = GpuSource.STAND_IN
         self.dcgm: Ratio | None = None
         self.dcgm_at: Seconds = 0.0
+        self.kv_blocks: int | None = None
+        """KV blocks that its engine has; None: it never said."""
+        self.block_tokens: Tokens | None = None
+        """Tokens in one."""
         self.preemptions: int | None = None
         self.last_report: Seconds | None = None
         self.draining = False
@@ -76,6 +80,8 @@ class PodLoad:
         self.waiting = _count(report.waiting)
         self.running = _count(report.running)
         self.kv_usage = share(report.kv_usage)
+        self.kv_blocks = _count(report.gpu_blocks) or self.kv_blocks
+        self.block_tokens = _count(report.block_size) or self.block_tokens
         self.gpu, self.gpu_source = share(report.gpu_utilization), report.gpu_source
         self.last_report = now
         self.detail = ""

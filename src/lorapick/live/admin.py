@@ -24,6 +24,7 @@ from lorapick.core.explain import KEPT
 from lorapick.live import admin_views, openapi
 from lorapick.live.admin_changes import change_routes
 from lorapick.live.admin_token import Changers, token_from
+from lorapick.live.doctor import Doctor
 from lorapick.live.feed import Feed
 from lorapick.live.guard import Guard
 from lorapick.live.ledger.route import LedgerRoute
@@ -110,6 +111,7 @@ def _routes(views: "_Views", changes: list[Route], ledger: LedgerRoute) -> list[
         Route("/v1/decisions", views.decisions),
         Route("/v1/decisions/{id:path}", views.decision),
         Route("/v1/alerts", views.alerts),
+        Route("/v1/doctor", views.doctor),
         Route("/v1/signals", views.signals),
         Route("/v1/history", views.history),
         Route("/v1/stream", views.stream),
@@ -137,6 +139,7 @@ class _Views:
         self._published = published
         self._feed = feed
         self._operations = operations
+        self._doctor = Doctor(published, operations)
 
     async def fleet(self, _request: Request) -> Response:
         return _json(self._published.fleet())
@@ -220,6 +223,9 @@ class _Views:
 
     async def history(self, _request: Request) -> Response:
         return _json(History(every=POINT_EVERY, points=tuple(self._published.history())))
+
+    async def doctor(self, _request: Request) -> Response:
+        return _json(await self._doctor.answer())
 
     async def stream(self, _request: Request) -> Response:
         if self._feed.full():

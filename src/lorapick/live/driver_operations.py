@@ -15,6 +15,7 @@ from lorapick.live.changes.naming import Naming
 from lorapick.live.changes.submitting import Submitting
 from lorapick.live.changes.wishes import Wishes
 from lorapick.live.driver import Driver
+from lorapick.live.insight import Insight, insight
 from lorapick.live.operations import OperationError
 from lorapick.live.placement_views import PlacementViews
 from lorapick.live.solver import SolverProcess
@@ -56,6 +57,10 @@ class DriverOperations:
     def intents(self) -> Mapping[AdapterName, Intent]:
         """See `Operations`."""
         return self._views.intents()
+
+    def insight(self) -> Insight:
+        """See `Operations`."""
+        return insight(self._driver)
 
     # -- changes
 

@@ -10,6 +10,7 @@ import msgspec
 from lorapick import __version__
 from lorapick.live.admin_changes import CHANGES, PLAN, VIEWS, Change
 from lorapick.live.admin_views import AdapterDetail, Adapters, Alerts, Decisions, Frame, Health, Residency
+from lorapick.live.doctor import DoctorAnswer
 from lorapick.live.ledger.answers import LedgerAnswer
 from lorapick.live.ledger.route import PARAMETERS
 from lorapick.live.publish import FleetSnapshot
@@ -26,6 +27,7 @@ _ANSWERS: dict[str, tuple[str, type]] = {
     "/v1/decisions": ("The last decisions, newest first", Decisions),
     "/v1/decisions/{id}": ("One decision, explained", ExplanationDocument),
     "/v1/alerts": ("Alerts that stand", Alerts),
+    "/v1/doctor": ("What is wrong, worst first, and the picture that was looked at", DoctorAnswer),
     "/v1/ledger": ("Which evictions made a window of time slow; or requests, loads, evictions", LedgerAnswer),
     "/v1/signals": ("What shows thrash as thrash, now", Signals),
     "/v1/history": ("The same over the last hour, oldest first", History),

@@ -10,6 +10,7 @@ is refused: then nothing was changed.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from lorapick.live.insight import Insight
 from lorapick.model.adapters import Adapter, Alias, PinSpec
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.admin_answers import AliasesAnswer, Done, GroupsAnswer, Intent, PlacementAnswer, PlanAnswer
@@ -54,6 +55,10 @@ class Operations(Protocol):
 
     def intents(self) -> Mapping[AdapterName, Intent]:
         """What is wanted of each adapter, and known of its files; adapters of which nothing is may be left out."""
+        ...
+
+    def insight(self) -> Insight:
+        """What only the doctor asks for."""
         ...
 
     def load(self, name: AdapterName, body: LoadBody) -> Done:

@@ -81,7 +81,7 @@ def _unknown(picture: Picture) -> Iterator[str]:
         return
     fleet = picture.signals.fleet
     if picture.watched is not None and picture.watched < RESIDENCY_WINDOW:
-        yield f"residencies are of {seconds(RESIDENCY_WINDOW)}, and the picker has watched for {seconds(picture.watched)}"
+        yield f"residencies of {seconds(RESIDENCY_WINDOW)}: the picker has watched for {seconds(picture.watched)} only"
     if fleet.mean_residency is None:
         yield "residency: nothing has left a slot"
     if fleet.latency_p95 is not None and picture.slo.latency_p95 is None:

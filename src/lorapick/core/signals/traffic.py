@@ -8,7 +8,7 @@ are counted one by one; requests for others are counted together.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lorapick.model.units import AdapterName, Seconds
@@ -42,7 +42,7 @@ class TrafficTable(NamedTuple):
     bins: tuple[TrafficBin, ...] = ()
     """Oldest first, without gaps; the last one is the present one."""
     first_seen: Mapping[AdapterName, Seconds] = {}
-    """First request since the picker started, of every name in the bins."""
+    """First request since the picker started, of every name in the bins; minus infinity: it was known before."""
 
 
 class TrafficBins:
@@ -73,6 +73,12 @@ class TrafficBins:
             self._enter(name, now)
         else:
             counts[name] = count + 1
+
+    def known(self, names: Iterable[AdapterName]) -> None:
+        """They were asked for in earlier times, so they are not new when they come."""
+        for name in names:
+            if len(self._first) < MOST_KNOWN:
+                self._first[name] = float("-inf")
 
     def _enter(self, name: AdapterName, now: Seconds) -> None:
         """Its first request in this bin."""

@@ -84,3 +84,11 @@ def test_every_request_is_counted_once_and_memory_is_bounded(steps):
         assert {name for each in table.bins for name in each.counts} == set(table.first_seen)
     finally:
         traffic.MOST_NAMES = kept
+
+
+def test_who_is_known_from_earlier_times_is_not_new():
+    bins = TrafficBins()
+    bins.known(["a"])
+    bins.arrived("a", 10.0)
+    bins.arrived("b", 10.0)
+    assert bins.table(11.0).first_seen == {"a": float("-inf"), "b": 10.0}

@@ -68,4 +68,4 @@ def test_the_search_is_charged_for_its_choices():
     scattered = [(0, 0), (2, 1), (4, 2)]
     assert _charge(200, run) == pytest.approx(log(2) + log(200) + log(comb(201, 2)))
     assert _charge(200, run) < _charge(200, [(20 * each, each) for each in range(10)])
-    assert _charge(5, scattered) == pytest.approx(log(2) + log(comb(5, 3)))
+    assert _charge(5, scattered) <= log(2) + log(comb(5, 3))

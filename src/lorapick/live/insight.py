@@ -1,0 +1,68 @@
+"""What only the doctor asks the core: sizes, memory, bounds, and traffic of the last hours.
+
+In: the driver. Out: `Insight`, values that do not change. Not here: what is published for everybody (see
+`live.publish`), what is wrong (see `core.doctor`).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lorapick.core.signals.traffic import TrafficTable
+from lorapick.live.driver import Driver
+from lorapick.model.settings import Settings
+from lorapick.model.signals import RATE_WINDOW
+from lorapick.model.units import AdapterName, PodName, Seconds, Tokens
+
+
+class PodInsight(NamedTuple):
+    """One pod. None: unknown."""
+
+    cpu_slots: int | None = None
+    max_rank: int | None = None
+    kv_blocks: int | None = None
+    block_tokens: Tokens | None = None
+    drift: tuple[str, ...] = ()
+    base_model: str | None = None
+    served_per_second: float = 0.0
+
+
+class Insight(NamedTuple):
+    """Everything, at one instant."""
+
+    settings: Settings
+    traffic: TrafficTable
+    load_seconds: Seconds
+    """What a load from disk takes, as learnt."""
+    pin_problems: Mapping[AdapterName, str]
+    pin_missing: Seconds | None
+    """For how long a pin has been missing at most, of those that are now; None: none is."""
+    pods: Mapping[PodName, PodInsight]
+
+
+def insight(driver: Driver) -> Insight:
+    """Look inside."""
+    state, now = driver.fleet.state, driver.now()
+    placement = state.placement
+    return Insight(
+        settings=state.settings,
+        traffic=state.signals.traffic.table(now),
+        load_seconds=state.prices.loads.disk,
+        pin_problems=dict(placement.pinned.problems),
+        pin_missing=max((now - since for since in placement.missing_since.values()), default=None),
+        pods={pod.name: _pod(driver, row, now=now) for row, pod in state.columns.live()},
+    )
+
+
+def _pod(driver: Driver, row: int, *, now: Seconds) -> PodInsight:
+    state = driver.fleet.state
+    load, pod = state.loads[row], state.columns.pods[row]
+    track = None if pod is None else state.signals.pods.get(pod.name)
+    return PodInsight(
+        cpu_slots=load.limits.max_cpu_loras,
+        max_rank=load.limits.max_lora_rank,
+        kv_blocks=load.kv_blocks,
+        block_tokens=load.block_tokens,
+        drift=tuple(state.placement.drift.get(row, ())),
+        base_model=None if pod is None else pod.base_model,
+        served_per_second=0.0 if track is None else track.asked.total(now) / RATE_WINDOW,
+    )
