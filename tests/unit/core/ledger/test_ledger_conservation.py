@@ -15,7 +15,7 @@ def stay(since: float, until: float | None) -> ResidencyRow:
 def test_stays_are_cut_at_both_edges() -> None:
     stays = [stay(0.0, 15.0), stay(15.0, None), stay(0.0, 5.0), stay(12.0, 14.0)]
     held = conservation(stays, [], watched=[Watched(0.0, 30.0)], since=10.0, until=20.0)
-    assert (held.stays, held.at_start, held.seconds) == (3, 2, 10.0)
+    assert (held.stays, held.at_start, held.seconds) == (3, 1, 10.0)
     assert (held.mean_residency, held.per_second, held.slots_in_use) == (4.0, 0.3, pytest.approx(1.2))
 
 
