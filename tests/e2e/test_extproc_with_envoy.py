@@ -62,6 +62,8 @@ async def test_the_picked_pod_serves_and_gets_the_clients_bytes(body: str, obser
                     ("dispatched", "r1", pod.address),
                     ("started", "r1", 200),
                 ]
+                told = [call[0] for call in picker.heard].count("body_started")
+                assert told == (1 if observe == "bodies" else 0)
                 picker.heard.clear()
         assert (server.counts.protocol_errors, server.counts.stream_errors) == (0, 0)
 

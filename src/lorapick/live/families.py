@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lorapick.live.families_kinds import Counts, Fed, Histograms, Sums
+from lorapick.live.families_kinds import Counts, Histograms, Sums
 
 PICK_BUCKETS = (5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 25e-3)
 HOLD_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -25,7 +25,8 @@ class Families(Collector):
     """What events feed."""
 
     def __init__(self) -> None:
-        self._all: list[Fed[int] | Fed[list[float]]] = []
+        self.all: list[Counts | Sums | Histograms] = []
+        """In the order of the page."""
         self._of_requests()
         self._of_loads()
         self._of_slots()
@@ -36,17 +37,17 @@ class Families(Collector):
 
     def _counts(self, name: str, text: str, *labels: str) -> Counts:
         counts = Counts(name, text, labels=labels)
-        self._all.append(counts)
+        self.all.append(counts)
         return counts
 
     def _sums(self, name: str, text: str, *labels: str) -> Sums:
         sums = Sums(name, text, labels=labels)
-        self._all.append(sums)
+        self.all.append(sums)
         return sums
 
     def _histograms(self, name: str, text: str, *labels: str, buckets: tuple[float, ...]) -> Histograms:
         histograms = Histograms(name, text, labels=labels, buckets=buckets)
-        self._all.append(histograms)
+        self.all.append(histograms)
         return histograms
 
     def _of_requests(self) -> None:
@@ -151,15 +152,15 @@ class Families(Collector):
 
     def freeze(self) -> None:
         """Show everything as it is now."""
-        for family in self._all:
+        for family in self.all:
             family.freeze()
 
     def forget_pod(self, pod: str) -> None:
         """Drop the series of a pod that is gone."""
-        for family in self._all:
+        for family in self.all:
             family.drop("pod", pod)
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other, as frozen last."""
-        for family in self._all:
+        for family in self.all:
             yield from family.collect()

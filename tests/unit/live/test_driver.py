@@ -184,11 +184,13 @@ async def test_what_transports_say_becomes_events():
     driver = drive(plain_pod("a"), observers=[kept])
     driver.ask(request("r1"))
     driver.response_started("r1", 200)
+    driver.body_started("r1")
     driver.ended("r1", Outcome.SERVED, 200, Usage(prompt_tokens=3, cached_tokens=1, output_tokens=7))
     driver.refused(Reason.BODY_INVALID, 400)
     driver.ended("unheard-of", Outcome.FAILED, 502, None)
-    started, ended, refused, _ = [event for event, _ in kept.seen[-4:]]
+    started, began, ended, refused, _ = [event for event, _ in kept.seen[-5:]]
     assert (started.request_id, started.status) == ("r1", 200)
+    assert (type(began), began.request_id) == (events.BodyStarted, "r1")
     assert (ended.prompt_tokens, ended.cached_tokens, ended.output_tokens) == (3, 1, 7)
     assert (refused.reason, refused.status) == (Reason.BODY_INVALID, 400)
     assert driver.fleet.state.tally.arrivals == 2

@@ -103,6 +103,19 @@ async def test_a_full_duplex_request_of_several_chunks(tmp_path: Path) -> None:
         assert picker.heard[-1] == ("ended", "r1", Outcome.ABANDONED, None, None)
 
 
+async def test_first_bytes_of_an_answer_are_told_once(tmp_path: Path) -> None:
+    picker = gateway.ScriptedPicker()
+    async with serving(picker, tmp_path) as (_, connect):
+        talk = connect()
+        await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
+        await talk.hears(2)
+        await talk.says(gateway.response_headers(200))
+        await talk.says(gateway.response_body(b"data: 1\n\n"), gateway.response_body(b"data: 2\n\n", last=True))
+        await talk.hears(3)
+        await talk.leaves()
+    assert kinds(picker) == ["decide", "dispatched", "started", "body_started", "ended"]
+
+
 async def test_many_at_once(tmp_path: Path) -> None:
     picker = gateway.ScriptedPicker()
     async with serving(picker, tmp_path) as (_, connect):

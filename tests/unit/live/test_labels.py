@@ -32,6 +32,16 @@ def test_busiest_come_first_and_equals_by_name() -> None:
     assert [labels.of(name) for name in ("a", "b", "rare")] == ["a", OTHER, OTHER]
 
 
+def test_looking_at_a_label_counts_nothing() -> None:
+    labels = AdapterLabels(2)
+    labels.of("a")
+    for _ in range(ENOUGH):
+        assert [labels.known(None), labels.known("a"), labels.known("b")] == [BASE, "a", OTHER]
+    labels.promote(known=9)
+    assert labels.known("b") == OTHER
+    assert labels.room == 1
+
+
 @given(
     limit=st.integers(1, 6),
     story=st.lists(st.one_of(st.none(), st.sampled_from("abcdefghij")), max_size=400),

@@ -1,78 +1,38 @@
 """The picker's metrics: events in, a Prometheus page out."""
 
+import asyncio
 import itertools
-from collections.abc import Iterator
 
 import aiohttp
 import msgspec
 import pytest
+from metrics_kit import Story
 from prometheus_client.parser import text_string_to_metric_families
 
-from lorapick.live.metrics import Metrics, serve_metrics
+from lorapick.live.metrics import serve_metrics
 from lorapick.live.publish import AdapterRow
 from lorapick.live.web import BindError
-from lorapick.model.effects import Dispatch, Hold, Note, Reject
+from lorapick.model.effects import Note, Reject
 from lorapick.model.events import (
+    BodyStarted,
     By,
     Evicted,
     LoadFailed,
     LoadStarted,
     LoadSucceeded,
+    PodAppeared,
     PodGone,
-    RequestArrived,
     RequestDispatched,
     RequestEnded,
     RequestRefused,
     ResponseStarted,
     Ticked,
 )
-from lorapick.model.picks import Pick
+from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
-from lorapick.model.requests import Outcome, Request, Target
+from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
 from lorapick.testing.published import ValuesPublished, small_fleet
-
-
-class Story:
-    """Says to a `Metrics` what a driver would say; ids and causes count up by themselves."""
-
-    def __init__(self, **options: int) -> None:
-        self.metrics = Metrics(**options)
-        self._ids: Iterator[int] = itertools.count()
-        self.t = 0.0
-
-    def tell(self, kind: type, *effects, **facts) -> None:
-        self.metrics.observe(kind(t=self.t, id=next(self._ids), **facts), effects)
-
-    def dispatch(self, request_id: str, adapter: str | None, pod: str = "p1", tier: Tier | None = Tier.GPU_IDLE):
-        pick = Pick(request_id=request_id, adapter=adapter, pod=pod, score=1.0, tier=tier)
-        return Dispatch(cause=0, request_id=request_id, target=Target(pod=pod, address="a:1"), fallbacks=(), pick=pick)
-
-    def hold(self, request_id: str, adapter: str, follows: str = "p1") -> Hold:
-        pick = Pick(request_id=request_id, adapter=adapter, pod=None, score=None, tier=None, follows=follows)
-        return Hold(cause=0, request_id=request_id, until=self.t + 9, reason=Reason.HELD_FOR_LOAD, pick=pick)
-
-    def arrive(self, request_id: str, *effects) -> None:
-        self.tell(RequestArrived, *effects, request=Request(id=request_id, model="m"))
-
-    def serve(self, request_id: str, *, status: int = 200) -> None:
-        self.tell(ResponseStarted, request_id=request_id, status=status)
-        outcome = Outcome.SERVED if status < 400 else Outcome.FAILED
-        self.tell(RequestEnded, request_id=request_id, outcome=outcome, status=status)
-
-    async def samples(self) -> dict[str, float]:
-        page, _ = await self.metrics.page()
-        return {
-            _key(sample): sample.value
-            for family in text_string_to_metric_families(page.decode())
-            for sample in family.samples
-            if sample.name.startswith("lorapick_")
-        }
-
-
-def _key(sample) -> str:
-    name = sample.name.removeprefix("lorapick_")
-    return name + "".join(f" {key}={value}" for key, value in sorted(sample.labels.items()))
 
 
 @pytest.fixture
@@ -250,6 +210,102 @@ class TestAdapterLabels:
             "adapter=busiest": 10,
             "adapter=other": 4 + 95 + 20,
         }
+
+
+class TestPerPodAndAdapter:
+    async def test_picks_and_hits_by_pod(self, story: Story) -> None:
+        story.arrive("r1", story.dispatch("r1", "a"))
+        story.serve("r1")
+        story.arrive("r2", story.dispatch("r2", "a", tier=Tier.CPU, pod="p2"))
+        story.serve("r2")
+        samples = await story.samples()
+        assert samples["pod_picks_total pod=p1 tier=gpu_idle"] == samples["pod_hits_total pod=p1 tier=gpu_idle"] == 1
+        assert samples["pod_picks_total pod=p2 tier=cpu"] == 1
+        assert not [key for key in samples if key.startswith("pod_hits_total pod=p2")]
+
+    async def test_a_hit_needs_no_headers_when_nobody_tells_of_any(self, story: Story) -> None:
+        story.arrive("r", story.dispatch("r", "a"))
+        story.tell(RequestEnded, request_id="r", outcome=Outcome.SERVED)
+        assert (await story.samples())["hits_total adapter=a tier=gpu_idle"] == 1
+
+    async def test_loads_and_swaps_by_adapter(self, story: Story) -> None:
+        story.arrive("r", story.dispatch("r", "a", tier=Tier.DISK))
+        story.tell(LoadStarted, pod="p2", adapters=("a", "nobody-asked"), by=By.CONTROLLER, tier_from=Tier.CPU)
+        samples = await story.samples()
+        assert samples["adapter_loads_total adapter=a from=disk"] == samples["adapter_swaps_total adapter=a"] == 1
+        assert samples["adapter_loads_total adapter=a from=cpu"] == 1
+        assert samples["adapter_loads_total adapter=other from=cpu"] == 1
+
+    async def test_latency_counts_the_wait_and_only_what_was_served(self, story: Story) -> None:
+        story.arrive("held", story.hold("held", "a"))
+        story.arrive("bad", story.dispatch("bad", "a"))
+        story.t = 1.0
+        story.tell(Ticked, story.dispatch("held", "a", tier=Tier.LOADING))
+        story.t = 3.0
+        story.serve("held")
+        story.serve("bad", status=500)
+        samples = await story.samples()
+        assert samples["latency_seconds_sum"] == samples["adapter_latency_seconds_sum adapter=a"] == 3.0
+        assert samples["latency_seconds_count"] == samples["adapter_latency_seconds_count adapter=a"] == 1
+
+    async def test_first_bytes(self, story: Story) -> None:
+        story.arrive("r", story.dispatch("r", "a"))
+        assert "ttft_seconds_count" not in await story.samples(), "nobody looks at bodies, as far as we know"
+        story.tell(BodyStarted, request_id="r")
+        assert "ttft_seconds_count" not in await story.samples(), "the body of an error, or of nothing that we know"
+        story.t = 0.4
+        story.tell(ResponseStarted, request_id="r", status=200)
+        story.tell(BodyStarted, request_id="r")
+        samples = await story.samples()
+        assert (samples["ttft_seconds_count"], samples["ttft_seconds_sum"]) == (1, 0.4)
+
+    async def test_who_waits_by_adapter(self, story: Story) -> None:
+        story.metrics.show(small_fleet())
+        for number in range(3):
+            story.arrive(f"r{number}", story.hold(f"r{number}", "a"))
+        assert (await story.samples())["adapter_requests_waiting adapter=a"] == 3
+
+    async def test_a_pod_that_went_keeps_its_series_for_an_hour(self, story: Story) -> None:
+        published = small_fleet()
+        story.metrics.show(published)
+        for pod in ("p1", "p2"):
+            story.arrive(pod, story.dispatch(pod, "a", tier=Tier.DISK, pod=pod))
+            story.serve(pod)
+            story.tell(PodGone, pod=pod)
+        story.tell(PodAppeared, pod=Pod(name="p2", address="a:1"))
+        published.fleet_now = msgspec.structs.replace(published.fleet_now, now=3599.0)
+        assert "loads_total by=inferred from=disk pod=p1" in await story.samples()
+        published.fleet_now = msgspec.structs.replace(published.fleet_now, now=3601.0)
+        kept = {key.split("pod=")[1][:2] for key in await story.samples() if "pod=p" in key and "pod=pod" not in key}
+        assert kept == {"p2"}
+
+    async def test_five_thousand_adapters_make_no_more_series_than_fifty(self, story: Story) -> None:
+        story.metrics.show(small_fleet())
+        for number in range(5000):
+            story.t = number / 100
+            name = f"a{number}"
+            story.arrive(name, story.dispatch(name, name, tier=Tier.DISK))
+            story.tell(BodyStarted, request_id=name)
+            story.serve(name)
+        samples = story.metrics.samples()
+        labels = {sample.labels["adapter"] for sample in samples if "adapter" in sample.labels}
+        assert len(labels) <= 50 + 2
+        assert len(samples) < 5000
+        loads = [sample.value for sample in samples if sample.name == "lorapick_adapter_loads_total"]
+        assert sum(loads) == 5000
+
+
+def test_samples_without_an_event_loop_are_those_of_the_page() -> None:
+    story = Story()
+    story.metrics.show(small_fleet())
+    story.arrive("r", story.dispatch("r", "a"))
+    story.serve("r")
+    names = {family.name for family in story.metrics.families()}
+    assert {"lorapick_latency_seconds", "lorapick_ready", "llm_d_epp_request"} < names
+    assert not [name for name in names if name.startswith("process_")]
+    page, _ = asyncio.run(story.metrics.page())
+    for sample in story.metrics.samples():
+        assert f"\n{sample.name}".encode() in page
 
 
 class TestGauges:
