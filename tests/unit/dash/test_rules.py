@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from lorapick.core import alarms
+from lorapick.dash.autoscaling import PRESSURE, WASTE
+from lorapick.dash.boards.rows import rows
 from lorapick.dash.queries import Queries
 from lorapick.dash.rules import RULES_ONLY, Thresholds, alert_words, rules_document
 from lorapick.dash.rules.alerts import FEW_NEW, rules
@@ -131,3 +133,14 @@ def test_the_page_on_alerts_names_each_with_its_severity():
         (row,) = [row for row in rows if re.search(rf"\b{rule.name}\b", row)]
         assert f"| {rule.severity} |" in row, rule.name
     assert all(f"`{alert}`" in page for alert in alert_words())
+
+
+def test_every_metric_that_is_asked_for_is_documented():
+    page = (Path(__file__).parents[3] / "docs/metrics.md").read_text()
+    asked = [rule.expr for rule in rules(Thresholds())] + [expr for _, expr in records(Thresholds())]
+    asked += [ask.expr for row in rows(Thresholds()) for drawn in row.panels for ask in drawn.asks]
+    asked += [PRESSURE, WASTE, *(path.read_text() for path in runbook_directory().glob("*.md"))]
+    names = {name for expr in asked for name in re.findall(r"(?<![:\w])lorapick_\w+", expr)}
+    assert len(names) > 40
+    shown = {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
+    assert sorted(name for name in shown if f"`{name}`" not in page) == []
