@@ -13,7 +13,6 @@ from typing import IO, Self
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
-from prometheus_client.utils import floatToGoString
 
 from lorapick.core.fleet import Fleet
 from lorapick.live.metrics import Metrics
@@ -104,7 +103,7 @@ class OpenMetricsFile:
                 self._typed[family.name] = None
                 yield f"# TYPE {family.name} {family.type}"
             for sample in family.samples:
-                yield f"{series_of(sample)} {floatToGoString(sample.value)}"
+                yield f"{series_of(sample)} {float(sample.value)!r}"
 
 
 def series_of(sample: Sample) -> str:
