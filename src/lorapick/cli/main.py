@@ -19,6 +19,7 @@ COMMANDS = {
     "pod": "Run one emulated vLLM pod.",
     "demo": "Compare policies, each on fresh pods, with the same traffic.",
     "top": "Show the fleet in the terminal, once a second.",
+    "doctor": "Say what is wrong with a running fleet, worst first, and what helps.",
     "explain": "Say why a request went where it went.",
     "ledger": "Which evictions made a window of time slow, and the rows behind the answer.",
     "residency": "Say which adapter is believed to be where, and how the picker knows.",
