@@ -64,7 +64,7 @@ def _signs(picture: Picture, fleet: FleetSignals) -> Iterator[_Sign]:
         counted = f"{fleet.active_adapters}/{fleet.slots} = " if fleet.slots else ""
         text = f"active adapters per slot {counted}{ratio:.2f} > {number(bounds.active_per_slot)}"
         yield _Sign(text, ratio / max(bounds.active_per_slot, 1e-9), moves=False)
-    fastest = max((pod.swaps_per_second for pod in picture.pod_signals), default=fleet.swaps_per_second)
+    fastest = max([fleet.swaps_per_second, *(pod.swaps_per_second for pod in picture.pod_signals)])
     if fastest > bounds.swap_rate:
         text = f"swaps {number(fleet.swaps_per_second)}/s per pod, {number(fastest)}/s on the worst"
         yield _Sign(f"{text} > {number(bounds.swap_rate)}/s", fastest / max(bounds.swap_rate, 1e-9), moves=True)
@@ -179,11 +179,13 @@ def useful(picture: Picture) -> Iterator[Finding]:
     busy = [pod.gpu_utilization for pod in picture.pods if pod.gpu_utilization is not None]
     if found >= bound:
         return
-    says = f"GPUs say {share(sum(busy) / len(busy))} busy, and {share(found)} of it is inference"
+    what = f"{share(found)} of the time that pods are busy is inference"
+    if busy:
+        what = f"GPUs say {share(sum(busy) / len(busy))} busy, and {share(found)} of it is inference"
     yield Finding(
         check="useful_time",
         urgency=Urgency.WARN,
-        what=says if busy else f"{share(found)} of the time that pods are busy is inference",
+        what=what,
         arithmetic=(
             f"useful time of the last minute {share(found)} < {share(bound)} (an estimate)",
             "the rest is loads, and waiting for them",
