@@ -155,10 +155,19 @@ def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, foll
     )
 
 
-def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None, until: Seconds | None = None) -> None:
+def journal(
+    case: Case,
+    made: Pick,
+    *,
+    outcome: str,
+    told: str | None = None,
+    until: Seconds | None = None,
+    because: Reason | None = None,
+) -> None:
     """Keep a copy of what the decision read. It is the last to read the query, which then reads the copy.
 
-    Who is `held` will be decided for good at `until`; who is rejected was `told` something.
+    Who is `held` will be decided for good at `until`, and waits `because` of a pod that may soon have room; who is
+    rejected was `told` something.
     """
     state, query = case.state, case.query
     if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
@@ -169,8 +178,9 @@ def journal(case: Case, made: Pick, *, outcome: str, told: str | None = None, un
     flight, now = case.flight, case.now
     waited = now - flight.waits_since if flight.waits_since is not None else None
     heard = _heard(state, query.adapter) if query.adapter is not None else NOTHING_HEARD
+    model, waits = flight.request.model, waited or None
     state.journal.record(
-        Decision(now, flight.request.model, made, outcome, query, view, case.policy, told, waited or None, until, heard)
+        Decision(now, model, made, outcome, query, view, case.policy, told, waits, until, because, heard)
     )
 
 

@@ -15,6 +15,7 @@ from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard, chosen_by, verdicts
 from lorapick.model.picks import Explanation, Pick, Waited
+from lorapick.model.reasons import Reason
 from lorapick.model.units import Ratio, RequestId, Seconds
 
 KEPT = 2000
@@ -44,6 +45,8 @@ class Decision(NamedTuple):
     """For how long it had waited at the picker by then; None: it had not."""
     until: Seconds | None = None
     """Of a decision to wait, when it would be decided for good."""
+    because: Reason | None = None
+    """Of a decision to wait for a place, what kept it from a pod that may soon have room."""
     heard: Sequence[Heard] = NOTHING_HEARD
     """What the table knew of the adapter."""
     course: tuple[Waited, ...] = ()
@@ -100,7 +103,10 @@ def _waits(decision: Decision) -> tuple[Waited, ...]:
     pick = decision.pick
     if decision.outcome != "held" or pick.reason is None:
         return decision.course
-    return (*decision.course, Waited(t=decision.t, reason=pick.reason, follows=pick.follows, until=decision.until))
+    wait = Waited(
+        t=decision.t, reason=pick.reason, follows=pick.follows, because=decision.because, until=decision.until
+    )
+    return (*decision.course, wait)
 
 
 def _after(before: Decision, decision: Decision) -> Decision:

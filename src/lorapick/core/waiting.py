@@ -6,7 +6,7 @@ Not here: which pod it gets (see `core.deciding`), who is tried next (see `core.
 
 from lorapick.core.admission.queues import Waiter
 from lorapick.core.case import Case, journal, pick_value, reject
-from lorapick.core.columns import CODE, TIER_BITS
+from lorapick.core.columns import CODE, REASONS, TIER_BITS
 from lorapick.core.naming import near_names
 from lorapick.core.picking.filters import veto
 from lorapick.core.picking.pick import NOBODY
@@ -144,7 +144,8 @@ def wait(case: Case) -> list[Effect]:
     state, flight, now = case.state, case.flight, case.now
     request = flight.request
     bound = state.queues.until(request.id)
-    if not _worth_waiting(case):
+    awaited = _awaited(case)
+    if not awaited:
         return [reject_nobody(case)]
     since, until = _span(case)
     if now >= until:
@@ -167,22 +168,25 @@ def wait(case: Case) -> list[Effect]:
     if state.placement.keeps:
         state.placement.hurry(now)  # a touch may be all that is needed
     made = pick_value(case, NOBODY, reason=Reason.HELD_FOR_SLOT)
-    journal(case, made, outcome="held", until=until)
+    journal(case, made, outcome="held", until=until, because=REASONS[awaited])
     held = Hold(cause=case.cause, request_id=request.id, until=until, reason=Reason.HELD_FOR_SLOT, pick=made)
     return [*effects, held]
 
 
-def _worth_waiting(case: Case) -> bool:
-    """Whether some pod would take it if only it had room: a seat, a slot, time for a load, less pressure."""
+def _awaited(case: Case) -> int:
+    """Veto code of the first pod that would take it if only it had room; 0: waiting would not help.
+
+    Room is a seat, a slot, time for a load, less pressure.
+    """
     if not case.policy.coalesces:
-        return False
+        return 0
     state, query, slots_full = case.state, case.query, CODE[Reason.SLOTS_FULL]
     for row, _ in state.columns.live():
         code = veto(query, state.columns, row=row, now=case.now)
         # A pod without slots will not have one later either.
         if code in PASSING_AWAY and (code != slots_full or state.loads[row].limits.max_loras > 0):
-            return True
-    return False
+            return code
+    return 0
 
 
 def _patience(case: Case, row: int) -> Seconds:

@@ -70,6 +70,8 @@ class Waited(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`held_for_load` or `held_for_slot`."""
     follows: PodName | None = None
     """The pod whose load it waited for; None: it waited for a place."""
+    because: Reason | None = None
+    """Of a wait for a place, what kept the request from a pod that might soon have room."""
     until: Seconds | None = None
     """When it would have been decided for good."""
 

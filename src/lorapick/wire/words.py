@@ -75,8 +75,8 @@ _HAD: Mapping[str, str] = {
     Tier.GPU_SERVING.word: "had the adapter in a GPU slot, in use",
     Tier.GPU_IDLE.word: "had the adapter in a GPU slot, idle",
     Tier.LOADING.word: "was loading the adapter",
-    Tier.CPU.word: "had the adapter in host memory, not on the GPU",
-    Tier.DISK.word: "had the adapter on disk only",
+    Tier.CPU.word: "had the adapter in host memory and had to load it into a slot",
+    Tier.DISK.word: "had the adapter on disk only and had to load it",
     Tier.UNREGISTERED.word: "did not know the adapter",
 }
 _KNOWN: Mapping[Source, str] = {
@@ -232,7 +232,8 @@ def _wait(wait: Waited, name: str) -> str:
     most = "" if wait.until is None else f", for {span(max(0.0, wait.until - wait.t))} at most"
     if wait.follows is not None:
         return f"for the load of {name} on {wait.follows}{most}"
-    return f"for a place on a pod that can serve it{most}"
+    why = "" if wait.because is None else f" ({KEPT_OUT[wait.because].partition(' (')[0]})"
+    return f"for a place on a pod that can serve it{why}{most}"
 
 
 def _then(document: ExplanationDocument) -> str:

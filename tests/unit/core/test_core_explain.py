@@ -134,6 +134,7 @@ def test_a_wait_for_a_place_is_explained_and_then_its_refusal(book):
     held = book.explain("r1")
     assert (held.outcome, held.reason, held.follows) == ("held", Reason.HELD_FOR_SLOT, None)
     assert [(verdict.reason, verdict.score) for verdict in held.verdicts] == [(Reason.QUEUE_FULL, None)] * 3
+    assert [(wait.reason, wait.because) for wait in held.course] == [(Reason.HELD_FOR_SLOT, Reason.QUEUE_FULL)]
     for pod in ("a", "b", "c"):
         book.report(pod, waiting=8, every=20.0)
     book.wait(30.0)

@@ -63,12 +63,12 @@ def test_whatever_chose_the_winner_has_words(chosen: str | None, weights: dict[s
 def test_a_wait_that_ended_well() -> None:
     course = (
         Waited(t=97.0, reason=Reason.HELD_FOR_LOAD, follows="pod-05", until=98.4),
-        Waited(t=98.4, reason=Reason.HELD_FOR_SLOT, until=127.0),
+        Waited(t=98.4, reason=Reason.HELD_FOR_SLOT, because=Reason.QUEUE_FULL, until=127.0),
     )
     said = words(waited=2.0, course=course)
     assert (
         "It had waited at the picker for 2 s: for the load of legal-assistant-v2 on pod-05, for 1.4 s at most, "
-        f"then for {PLACE}, for 29 s at most; then it was sent."
+        f"then for {PLACE} (as many requests wait there as may), for 29 s at most; then it was sent."
     ) in said
     overdue = (msgspec.structs.replace(course[0], until=99.0),)
     assert "then it was sent, since its time there was up." in " ".join(words(waited=2.0, course=overdue))
