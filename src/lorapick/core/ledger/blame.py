@@ -40,6 +40,7 @@ class Happened(NamedTuple):
     effects: Sequence[Effect]
 
 
+Command = Load | Register | Touch
 Cause = tuple[LoadBy, RequestId | None, str | None]
 _ENGINE: Cause = (LoadBy.ENGINE, None, None)
 
@@ -50,14 +51,13 @@ class Blame:
     def __init__(self) -> None:
         self._asked: dict[tuple[PodName, AdapterName], str] = {}
 
-    def remember(self, effects: Sequence[Effect]) -> None:
-        """Commands of one event."""
-        for effect in effects:
-            if isinstance(effect, Load):
-                for adapter in effect.adapters:
-                    self._ask(effect.pod, adapter, why=effect.why)
-            elif isinstance(effect, Register | Touch):
-                self._ask(effect.pod, effect.adapter, why=REGISTER if isinstance(effect, Register) else TOUCH)
+    def remember(self, command: Command) -> None:
+        """The controller gives a command."""
+        if isinstance(command, Load):
+            for adapter in command.adapters:
+                self._ask(command.pod, adapter, why=command.why)
+        else:
+            self._ask(command.pod, command.adapter, why=REGISTER if isinstance(command, Register) else TOUCH)
 
     def _ask(self, pod: PodName, adapter: AdapterName, *, why: str) -> None:
         self._asked[pod, adapter] = why

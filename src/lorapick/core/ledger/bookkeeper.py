@@ -5,11 +5,12 @@ Not here: a clock, files (see `live.ledger`), sums over rows (see `core.ledger.r
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from lorapick.core.ledger.slots import Slots
 from lorapick.core.ledger.visits import Visits
-from lorapick.model.effects import Clear, Effect, Raise
+from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Raise, Register, Reject, Touch
 from lorapick.model.events import (
     AdapterRetired,
     BodyStarted,
@@ -18,6 +19,7 @@ from lorapick.model.events import (
     MoveAsked,
     PinCleared,
     PinSet,
+    PodReported,
     RequestArrived,
     RequestDispatched,
     RequestEnded,
@@ -36,21 +38,32 @@ _ORDERS: dict[type[Event], MarkKind] = {
     MoveAsked: MarkKind.MOVE,
     AdapterRetired: MarkKind.RETIRE,
 }
-_NONE: Sequence[LedgerRow] = ()
 
 
 class Bookkeeper:
     """Keeps what is open; what is over is handed out and forgotten."""
 
     def __init__(self) -> None:
-        self._slots = Slots()
-        self._visits = Visits(self._slots)
-        self._requests: dict[type[Event], Callable[[Any], Sequence[LedgerRow] | None]] = {
-            RequestArrived: self._visits.arrived,
-            RequestDispatched: self._visits.moved,
-            BodyStarted: self._visits.body_started,
-            RequestEnded: self._visits.ended,
-            RequestRefused: lambda event: (self._visits.refused(event),),
+        slots = self._slots = Slots()
+        visits = self._visits = Visits(slots)
+        # Tables of what one kind means: most events and effects mean nothing here, and each costs every request.
+        self._on_event: dict[type[Event], Callable[[Any], LedgerRow | None]] = {
+            RequestArrived: visits.arrived,
+            RequestDispatched: visits.moved,
+            BodyStarted: visits.body_started,
+            RequestEnded: visits.ended,
+            RequestRefused: visits.refused,
+            **{kind: partial(_order, mark) for kind, mark in _ORDERS.items()},
+        }
+        self._on_effect: dict[type[Effect], Callable[[Any, Seconds], LedgerRow | None]] = {
+            Dispatch: visits.dispatched,
+            Hold: visits.held,
+            Reject: visits.rejected,
+            Load: slots.asked,
+            Register: slots.asked,
+            Touch: slots.asked,
+            Raise: partial(_alert, MarkKind.ALERT),
+            Clear: partial(_alert, MarkKind.ALERT_OVER),
         }
 
     @property
@@ -60,17 +73,17 @@ class Bookkeeper:
 
     def observe(self, event: Event, effects: Sequence[Effect], *, changes: Sequence[Change]) -> Sequence[LedgerRow]:
         """Rows that one event begins or ends. `changes` are those of `Fleet.changes` for this event."""
-        rows: Sequence[LedgerRow] = self._slots.take(event, effects, changes=changes)
-        kind = type(event)
-        on_request = self._requests.get(kind)
-        if on_request is not None:
-            ended = on_request(event)
-            if ended:
-                rows = [*rows, *ended]
-        elif kind in _ORDERS:
-            rows = [*rows, _order(_ORDERS[kind], event)]
-        if effects:
-            rows = [*rows, *self._visits.decided(effects, event.t), *_alerts(effects, event.t)]
+        kind, slots = type(event), self._slots
+        rows: list[LedgerRow] = []
+        if changes or kind is PodReported or event.t >= slots.count_due:
+            rows += slots.take(event, effects, changes=changes)
+        on_event = self._on_event.get(kind)
+        if on_event is not None and (row := on_event(event)) is not None:
+            rows.append(row)
+        for effect in effects:
+            on_effect = self._on_effect.get(type(effect))
+            if on_effect is not None and (row := on_effect(effect, event.t)) is not None:
+                rows.append(row)
         return rows
 
 
@@ -94,14 +107,5 @@ def _names(pods: Sequence[PodName]) -> str:
     return ", ".join(pods)
 
 
-def _alerts(effects: Sequence[Effect], now: Seconds) -> list[MarkRow]:
-    return [
-        MarkRow(
-            t=now,
-            kind=MarkKind.ALERT if isinstance(effect, Raise) else MarkKind.ALERT_OVER,
-            subject=effect.alert,
-            facts=effect.facts,
-        )
-        for effect in effects
-        if isinstance(effect, Raise | Clear)
-    ]
+def _alert(kind: MarkKind, effect: Raise | Clear, now: Seconds) -> MarkRow:
+    return MarkRow(t=now, kind=kind, subject=effect.alert, facts=effect.facts)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import TypeVar
 
-from lorapick.core.ledger.blame import Blame, Cause, Happened
+from lorapick.core.ledger.blame import Blame, Cause, Command, Happened
 from lorapick.core.ledger.sharing import Span
 from lorapick.model.effects import Effect
 from lorapick.model.events import Event, PodReported
@@ -126,7 +126,8 @@ class Slots:
         self._used = 0
         self._slot_seconds: Seconds = 0.0
         self._counted_at: Seconds | None = None
-        self._count_due: Seconds = -inf
+        self.count_due: Seconds = -inf
+        """When slots in use are to be counted again."""
 
     # -- for requests
 
@@ -176,15 +177,17 @@ class Slots:
         if changes:
             self._count(event.t)
             self._follow(Happened(event, effects), changes)
-        if effects:
-            self._blame.remember(effects)
         if type(event) is PodReported:
             self._pods.setdefault(event.pod, _Pod()).seen = True
-        if event.t >= self._count_due:
+        if event.t >= self.count_due:
             self._count(event.t)
-            self._count_due = event.t + COUNT_EVERY
+            self.count_due = event.t + COUNT_EVERY
             rows.append(OccupancyRow(t=event.t, used=self._used, slot_seconds=self._slot_seconds))
         return rows
+
+    def asked(self, command: Command, _now: Seconds) -> None:
+        """The controller asks a pod for something that brings adapters into slots."""
+        self._blame.remember(command)
 
     def _count(self, now: Seconds) -> None:
         if self._counted_at is not None:

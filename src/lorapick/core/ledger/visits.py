@@ -4,12 +4,11 @@ In: request events with their effects, and the loads of pods. Out: one row for e
 Not here: loads and stays (see `core.ledger.slots`).
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from lorapick.core.ledger.sharing import Shares, Span, shares
 from lorapick.core.ledger.slots import Load, Slots
-from lorapick.model.effects import Dispatch, Effect, Hold, Reject
+from lorapick.model.effects import Dispatch, Hold, Reject
 from lorapick.model.events import BodyStarted, RequestArrived, RequestDispatched, RequestEnded, RequestRefused
 from lorapick.model.ledger import RequestRow
 from lorapick.model.reasons import Reason
@@ -115,19 +114,8 @@ class Visits:
         if visit is not None and visit.pod is not None and visit.body is None:
             visit.body = event.t
 
-    def decided(self, effects: Sequence[Effect], now: Seconds) -> list[RequestRow]:
-        """Requests were sent, held or refused."""
-        rows = []
-        for effect in effects:
-            if isinstance(effect, Dispatch):
-                self._dispatched(effect, now)
-            elif isinstance(effect, Hold):
-                self._held(effect, now)
-            elif isinstance(effect, Reject):
-                rows += self._rejected(effect, now)
-        return rows
-
-    def _dispatched(self, effect: Dispatch, now: Seconds) -> None:
+    def dispatched(self, effect: Dispatch, now: Seconds) -> None:
+        """It is sent to a pod."""
         visit = self._open.get(effect.request_id)
         if visit is None:
             return
@@ -142,7 +130,8 @@ class Visits:
         if visit.adapter is not None and visit.pod is not None:
             self._slots.sent(visit.pod, visit.adapter, now=now)
 
-    def _held(self, effect: Hold, now: Seconds) -> None:
+    def held(self, effect: Hold, now: Seconds) -> None:
+        """It waits at the picker."""
         visit = self._open.get(effect.request_id)
         if visit is None:
             return
@@ -152,22 +141,23 @@ class Visits:
         if effect.reason is _FOR_LOAD and pick.follows is not None and pick.adapter is not None:
             visit.load = self._slots.loading(pick.follows, pick.adapter) or visit.load
 
-    def _rejected(self, effect: Reject, now: Seconds) -> list[RequestRow]:
+    def rejected(self, effect: Reject, now: Seconds) -> RequestRow | None:
+        """We answer it ourselves."""
         visit = self._open.pop(effect.request_id, None)
         if visit is None:
-            return []
+            return None
         if effect.pick is not None:
             visit.adapter = effect.pick.adapter
         end = _End(Outcome.REJECTED, effect.status, effect.reason)
-        return [self._row(effect.request_id, visit, now=now, end=end)]
+        return self._row(effect.request_id, visit, now=now, end=end)
 
-    def ended(self, event: RequestEnded) -> list[RequestRow]:
+    def ended(self, event: RequestEnded) -> RequestRow | None:
         """It left: from its pod, or from the picker by itself."""
         visit = self._open.pop(event.request_id, None)
         if visit is None:
-            return []
+            return None
         end = _End(event.outcome, event.status, said=event)
-        return [self._row(event.request_id, visit, now=event.t, end=end)]
+        return self._row(event.request_id, visit, now=event.t, end=end)
 
     def _row(self, request_id: RequestId, visit: _Visit, *, now: Seconds, end: _End) -> RequestRow:
         if visit.waits is not None:
@@ -178,7 +168,7 @@ class Visits:
         waited, drained = cost.waited, cost.drained
         served = max(0.0, now - sent - waited - drained) if sent is not None else 0.0
         prefill = self._prefill(visit, spans)
-        worst = max(cost.others, key=cost.others.__getitem__, default=None)
+        worst = max(cost.others, key=cost.others.__getitem__) if cost.others else None
         said = end.said
         return RequestRow(
             id=request_id,

@@ -18,7 +18,7 @@ def began(pod: str = "a", adapter: str = "x") -> events.LoadStarted:
 
 def test_a_command_is_remembered_until_its_load_begins() -> None:
     blame = Blame()
-    blame.remember([Load(cause=1, pod="a", adapters=("w", "x"), why="pin")])
+    blame.remember(Load(cause=1, pod="a", adapters=("w", "x"), why="pin"))
     assert blame.cause(BEGINS, Happened(began(), ())) == ("controller", None, "pin")
     assert blame.cause(BEGINS, Happened(TICK, ())) == ("engine", None, None)
 
@@ -26,7 +26,7 @@ def test_a_command_is_remembered_until_its_load_begins() -> None:
 def test_registering_and_touching_bring_adapters_too() -> None:
     for effect, why in ((Register, "register"), (Touch, "touch")):
         blame = Blame()
-        blame.remember([effect(cause=1, pod="a", adapter="x")])
+        blame.remember(effect(cause=1, pod="a", adapter="x"))
         assert blame.cause(BEGINS, Happened(TICK, ())) == ("controller", None, why)
 
 
@@ -37,7 +37,7 @@ def test_a_load_told_with_its_command() -> None:
 
 def test_memory_is_bounded() -> None:
     blame = Blame()
-    blame.remember([Load(cause=1, pod="a", adapters=("x", *map(str, range(MOST_ASKED))), why="pin")])
+    blame.remember(Load(cause=1, pod="a", adapters=("x", *map(str, range(MOST_ASKED))), why="pin"))
     assert blame.cause(BEGINS, Happened(TICK, ())) == ("engine", None, None)
 
 
