@@ -1,6 +1,6 @@
 """What the picker's metrics cost: per event, and per page of a large fleet.
 
-    python -m bench.metrics_page [--pods 200] [--adapters 1000] [--requests 10000]
+    python -m bench.metrics_page [--pods 200] [--adapters 1000] [--requests 10000] [--slots 16]
 
 One process, no sockets: a driver with its own clock decides requests for adapters of a skewed popularity. Its events
 are then counted again by fresh metrics; the cost is CPU time of the thread, the least of several runs. A page is what
@@ -28,7 +28,6 @@ from lorapick.model.signals import Change
 from lorapick.model.units import Seconds
 from lorapick.testing.clock import ManualClock
 
-SLOTS = 16
 ROUNDS = 5
 STEP = 0.002
 """Seconds between two requests."""
@@ -40,6 +39,7 @@ class Size(NamedTuple):
     pods: int
     adapters: int
     requests: int
+    slots: int
 
 
 class Recorded(NamedTuple):
@@ -72,7 +72,7 @@ class Course:
         self.driver.observers.append(self.recording)
         self.names = [f"adapter-{number:04d}" for number in range(size.adapters)]
         for number in range(size.pods):
-            limits = PodLimits(max_loras=SLOTS, max_cpu_loras=4 * SLOTS)
+            limits = PodLimits(max_loras=size.slots, max_cpu_loras=4 * size.slots)
             pod = Pod(name=f"pod-{number:03d}", address=f"10.0.{number // 250}.{number % 250}:8000", limits=limits)
             self.driver.submit(lambda t, i, pod=pod: PodAppeared(t=t, id=i, pod=pod))
         self.report()
@@ -129,11 +129,11 @@ async def pages(course: Course, metrics: Metrics) -> tuple[Seconds, Seconds, int
 async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("pods", 200), ("adapters", 1000), ("requests", 10_000)):
+    for name, default in (("pods", 200), ("adapters", 1000), ("requests", 10_000), ("slots", 16)):
         parser.add_argument(f"--{name}", type=int, default=default)
     given = parser.parse_args()
-    size = Size(given.pods, given.adapters, given.requests)
-    print(f"{size.pods} pods x {SLOTS} slots, {size.adapters} adapters, {size.requests} requests")
+    size = Size(given.pods, given.adapters, given.requests, given.slots)
+    print(f"{size.pods} pods x {size.slots} slots, {size.adapters} adapters, {size.requests} requests")
     course = Course(size)
     course.play()
     for compat in ("off", "both"):

@@ -153,7 +153,7 @@ class FleetGauges(Collector):
         yield from _placement(fleet.placement)
         yield _alerts(moment.alerts)
         for name, text, value in POD_GAUGES:
-            yield _gauge(name, text, [(pod.name, value(pod)) for pod in fleet.pods], label="pod")
+            yield _gauge(name, text, values=[(pod.name, value(pod)) for pod in fleet.pods], label="pod")
         yield from _signals(moment)
         yield from _adapters(moment)
 
@@ -161,10 +161,10 @@ class FleetGauges(Collector):
 def _signals(moment: Moment) -> Iterator[Metric]:
     signals = moment.signals
     for name, text, value in POD_SIGNALS:
-        yield _gauge(name, text, [(pod.pod, value(pod)) for pod in signals.pods], label="pod")
+        yield _gauge(name, text, values=[(pod.pod, value(pod)) for pod in signals.pods], label="pod")
     yield _quantiles(signals.pods)
     for name, text, of_fleet in FLEET_SIGNALS:
-        yield _of_fleet(name, text, of_fleet(signals.fleet))
+        yield _of_fleet(name, text, value=of_fleet(signals.fleet))
     for place, name, text in (
         (0, "busy_seconds", "Time in which the pod had requests of ours."),
         (1, "useful_seconds", "Of the busy time, estimated: what was inference."),
@@ -172,7 +172,7 @@ def _signals(moment: Moment) -> Iterator[Metric]:
         times = [(pod, both[place]) for pod, both in moment.times.items()]
         yield _by_label(name, text, counts=dict(times), label="pod")
     promised = (("latency_p95", moment.slo.latency_p95), ("ttft_p95", moment.slo.ttft_p95))
-    yield _gauge("slo_seconds", "What users were promised; absent: nothing.", promised, label="objective")
+    yield _gauge("slo_seconds", "What users were promised; absent: nothing.", values=promised, label="objective")
 
 
 def _quantiles(pods: Iterable[PodSignals]) -> Metric:
@@ -191,17 +191,17 @@ def _adapters(moment: Moment) -> Iterator[Metric]:
     yield _gauge(
         "distinct_active_adapters",
         "Adapters with at least one request in the window.",
-        counts.items(),
+        values=counts.items(),
         label="window",
     )
     active, slots = counts["10m"], sum(pod.slots for pod in fleet.pods)
     yield GaugeMetricFamily("lorapick_active_adapters", "Adapters with a request in the last 10 minutes.", active)
     text = "Active adapters per GPU slot of the fleet; absent without slots."
-    yield _of_fleet("active_adapters_per_slot", text, active / slots if slots else None)
+    yield _of_fleet("active_adapters_per_slot", text, value=active / slots if slots else None)
     text = "GPU slots believed to hold the adapter, or to wait for it."
-    yield _gauge("adapter_slots_used", text, moment.slots.items(), label="adapter")
+    yield _gauge("adapter_slots_used", text, values=moment.slots.items(), label="adapter")
     text = "Requests for the adapter that wait at the picker."
-    yield _gauge("adapter_requests_waiting", text, moment.waiting.items(), label="adapter")
+    yield _gauge("adapter_requests_waiting", text, values=moment.waiting.items(), label="adapter")
 
 
 def _beside(totals: Totals) -> Iterator[Metric]:
@@ -219,7 +219,7 @@ def _beside(totals: Totals) -> Iterator[Metric]:
 
 def _admission(totals: Totals) -> Iterator[Metric]:
     text = "Requests that wait at the picker, by what for."
-    yield _gauge("requests_waiting", text, totals.waiting.items(), label="for")
+    yield _gauge("requests_waiting", text, values=totals.waiting.items(), label="for")
     yield _by_label(
         "holds_expired",
         "Requests that had waited at the picker for as long as they may.",
@@ -269,10 +269,10 @@ def _placement(now: PlacementNow) -> Iterator[Metric]:
 
 def _alerts(standing: Collection[str]) -> Metric:
     text = "Whether an alert stands: 1 or 0."
-    return _gauge("alert", text, [(alert, float(alert in standing)) for alert in Alert], label="alert")
+    return _gauge("alert", text, values=[(alert, float(alert in standing)) for alert in Alert], label="alert")
 
 
-def _of_fleet(name: str, text: str, value: float | None) -> Metric:
+def _of_fleet(name: str, text: str, *, value: float | None) -> Metric:
     family = GaugeMetricFamily(PREFIX + name, text, labels=[])
     if value is not None:
         family.add_metric([], value)
@@ -294,7 +294,7 @@ def _by_label(name: str, text: str, *, counts: Mapping[str, float], label: str) 
     return family
 
 
-def _gauge(name: str, text: str, values: Iterable[tuple[str, float | None]], *, label: str) -> Metric:
+def _gauge(name: str, text: str, *, values: Iterable[tuple[str, float | None]], label: str) -> Metric:
     family = GaugeMetricFamily(PREFIX + name, text, labels=[label])
     for word, value in values:
         if value is not None:

@@ -9,6 +9,7 @@ with them.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric
@@ -185,13 +186,17 @@ class EppMetrics(Collector):
         """Show everything as it is now; `pods` as published, None: nobody publishes them."""
         self._seen = epp.Seen(
             series=[series.copy() for series in self._series.values()],
-            attempts=[
-                ((status, target, pod, "", address.rpartition(":")[2]), count)
-                for (status, target, pod, address), count in self._attempts.items()
-            ],
+            attempts=[*self._by_port().items()],
             scheduler=[*self._scheduler],
             pods=pods,
         )
+
+    def _by_port(self) -> Counter[Labels]:
+        """Attempts by the labels that are shown; a pod may have come back at another address."""
+        shown: Counter[Labels] = Counter()
+        for (status, target, pod, address), count in self._attempts.items():
+            shown[status, target, pod, "", address.rpartition(":")[2]] += count
+        return shown
 
     def collect(self) -> Iterator[Metric]:
         """What was frozen last, in each dialect."""

@@ -219,6 +219,16 @@ class TestBounds:
         assert "8003" not in {sample.labels["port"] for sample in attempts.samples}
 
 
+def test_a_pod_that_came_back_elsewhere_is_one_series() -> None:
+    epp = EppMetrics(DIALECTS["llm-d"])
+    series = epp.arrived(Request(id="r", model="a"), "a", label="a")
+    for host in ("10.0.0.1", "10.0.0.2"):
+        epp.sent(series, pod="p", address=f"{host}:8000", stream=False)
+    epp.freeze(None)
+    [attempts] = [family for family in epp.collect() if family.name.endswith("attempts")]
+    assert [(sample.labels["port"], sample.value) for sample in attempts.samples] == [("8000", 2)]
+
+
 def test_histograms_have_places_for_all_shapes() -> None:
     series = EppMetrics(DIALECTS["both"]).arrived(Request(id="r", model="a"), "a", label="a")
     assert [len(row) for row in series.rows] == [len(shape.bounds) + 2 for shape in SHAPES]

@@ -119,6 +119,11 @@ def test_each_was_looked_at() -> None:
     assert [f.name for f in everything().families() if not f.samples and f"{f.name}_total" not in TIMES] == []
 
 
+def test_no_series_is_there_twice() -> None:
+    found = [(sample.name, *sorted(sample.labels.items())) for sample in everything().samples()]
+    assert len(found) == len({*found})
+
+
 async def test_the_page_of_a_driver() -> None:
     clock, metrics = ManualClock(), Metrics()
     driver = Driver(Settings(), seed=1, clock=clock, observers=[metrics])
