@@ -222,8 +222,8 @@ class Published(Protocol):
         """What is believed to be where: at least every cell in `gpu_*`, `loading` and `cpu`."""
         ...
 
-    def memory(self) -> Mapping[PodName, Sequence[InMemory]]:
-        """What each pod has in `gpu_*`, `loading` and `cpu`, in no order that says anything.
+    def memory(self, *, least: Tier = Tier.CPU) -> Mapping[PodName, Sequence[InMemory]]:
+        """What each pod has in this tier or a readier one, in no order that says anything.
 
         Much cheaper than `residency`: the status page asks once a second.
         """
@@ -262,5 +262,8 @@ class Observer(Protocol):
     """Told by the driver of every event and what came of it."""
 
     def observe(self, event: Event, effects: Sequence[Effect]) -> None:
-        """Take note. Must be cheap (a few microseconds) and must not raise."""
+        """Take note. Must be cheap (a few microseconds) and must not raise.
+
+        Called right after the core applied the event, so `Fleet.changes` has its changes of residency meanwhile.
+        """
         ...
