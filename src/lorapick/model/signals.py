@@ -113,7 +113,7 @@ class FleetSignals(msgspec.Struct, frozen=True, kw_only=True):
     distinct_adapters: int = 0
     """With a request in the last hour."""
     new_adapters: int = 0
-    """Whose first request came within the last hour, once the picker has watched for longer than that."""
+    """Whose first request came within the last hour, and not within the picker's own first hour."""
     new_traffic_share: Ratio | None = None
     """Of the requests of the last minute, those for these."""
     slots: int = 0

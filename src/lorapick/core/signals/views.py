@@ -100,12 +100,12 @@ def fleet_signals(state: FleetState, *, now: Seconds) -> FleetSignals:
 def new_names(state: FleetState, *, now: Seconds) -> tuple[list[AdapterName], int, Ratio | None]:
     """Adapters whose first request came within the last hour, requests for them in the last minute, and their share.
 
-    Nothing before somebody has watched for that long: then every name would be new.
+    Only those that came after one had watched for an hour: before that every name would be new.
     """
     tracker = state.signals
-    if tracker.watched(now) <= NEW_FOR:
+    if tracker.began is None or tracker.watched(now) <= NEW_FOR:
         return [], 0, None
-    names, requests = tracker.courses.new(now - NEW_FOR, now=now)
+    names, requests = tracker.courses.new(max(now - NEW_FOR, tracker.began + NEW_FOR), now=now)
     return names, requests, _share(requests, tracker.arrivals.total(now))
 
 
