@@ -8,11 +8,13 @@ import asyncio
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from lorapick.live.stack_options import LEDGER
 from lorapick.testing.stack import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]
@@ -68,6 +70,8 @@ def localised(command: str, stack: Stack) -> str:
         command = command.replace(f"127.0.0.1:{port}", url.removeprefix("http://"))
     command = command.replace("localhost:8001", stack.pods[0].address)
     command = command.replace("run/lorapick-0.events.jsonl", str(stack.pickers[0].event_log))
+    command = command.replace("run/ledger.sqlite", str(stack.pickers[0].configuration.with_name(LEDGER)))
+    command = command.replace(".venv/bin/python ", f"{sys.executable} ")
     return re.sub(r"^(\.venv/bin/)?lorapick ", f"{ROOT}/.venv/bin/lorapick ", command)
 
 
