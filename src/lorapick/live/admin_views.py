@@ -166,6 +166,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pods_ready: int
     totals: Totals
     fleet: FleetSignals
+    """This and the pods' figures of the last minute are made anew at every fifth frame."""
     verdict: Verdict
     names: tuple[AdapterName, ...] = ()
     """Adapters that lines of this frame name for the first time: behind those of the frames before."""
@@ -173,10 +174,13 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A whole frame has them in the fleet's order; pods that come later stand behind."""
     pods_gone: tuple[PodName, ...] = ()
     cells: dict[PodName, tuple[CellLine, ...]] = {}
-    """Everything in memory of the pods where any of it differs; not what is only on disk."""
-    adapters_total: int = 0
+    """All that is in slots, or on its way there, of the pods where any of it differs."""
+    host: dict[PodName, tuple[CellLine, ...]] = {}
+    """The same of what is in host memory; looked at every fifth frame, so it may name what is in a slot by now."""
+    adapters_total: int | None = None
+    """Adapters with figures, at every fifth frame; None: the same as before."""
     adapters: tuple[AdapterLine, ...] = ()
-    """At most the 2,000 with most requests; looked at every fifth frame."""
+    """At most the 2,000 with most requests, at every fifth frame."""
     adapters_gone: tuple[int, ...] = ()
     points: tuple[PointLine, ...] = ()
     """The lines of the last hour, oldest first."""

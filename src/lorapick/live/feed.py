@@ -4,11 +4,12 @@ In: a `Published`. Out: server-sent events. Not here: what a frame holds (see `l
 `live.admin`).
 
 Frames are due at whole multiples of the interval on the loop's clock, so that watchers share them: the picker
-pays for one frame a second however many watch, and for none when nobody does. Whoever comes, or was too slow for the
-frame before, gets a whole one.
+pays for one frame a second however many watch, and for none when nobody does. Where frames cost more than `SHARE` of
+that second, they come more seldom. Whoever comes, or was too slow for the frame before, gets a whole one.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -16,9 +17,15 @@ import msgspec
 from lorapick.live.admin_views import Frame
 from lorapick.live.frames import Frames
 from lorapick.live.publish import Published
+from lorapick.model.units import Ratio, Seconds
 
 INTERVAL_S = 1.0
 MAX_WATCHERS = 16
+SHARE: Ratio = 0.025
+"""Of a core, for making frames; to send them to each watcher comes on top."""
+MOST_INTERVALS = 4
+"""From one frame to the next; the page takes longer silence for a lost connection."""
+_SMOOTH = 0.3
 
 
 class Feed:
@@ -30,7 +37,9 @@ class Feed:
         self._limit = limit
         self._closing = asyncio.Event()
         self._encoder = msgspec.json.Encoder()
-        self._tick = -1
+        self._due = float("-inf")
+        self._cost: Seconds = 0.0
+        """CPU time of a frame, smoothed."""
         self._delta = b""
         self._whole: bytes | None = None
         """Of the last frame; None: nobody has needed it."""
@@ -60,14 +69,20 @@ class Feed:
             self.watchers -= 1
 
     def _advance(self) -> int:
-        """Make the frame of this tick if nobody has; its number."""
-        tick = int(asyncio.get_running_loop().time() / self._interval)
+        """Make a frame if one is due and nobody has; the number of the last one."""
+        now = asyncio.get_running_loop().time()
         last = self._frames.last
-        if tick != self._tick or last is None:
-            self._tick = tick
+        if now >= self._due or last is None:
+            began = time.thread_time()
             last = self._frames.advance()
             self._delta, self._whole = self._event(last), None
+            self._cost += _SMOOTH * (time.thread_time() - began - self._cost)
+            self._due = (int(now / self._interval) + self._intervals()) * self._interval
         return last.seq
+
+    def _intervals(self) -> int:
+        """Intervals until the next frame."""
+        return min(MOST_INTERVALS, 1 + int(self._cost / (SHARE * self._interval)))
 
     def _everything(self) -> bytes:
         if self._whole is None:
@@ -78,9 +93,8 @@ class Feed:
         return b"data: " + self._encoder.encode(frame) + b"\n\n"
 
     async def _until_next(self) -> None:
-        due = (self._tick + 1) * self._interval
-        # One millisecond late on purpose: a timer that fires early would send the old frame again.
-        wait = max(0.0, due - asyncio.get_running_loop().time()) + 1e-3
+        # One millisecond late on purpose: a timer that fires early would find no new frame.
+        wait = max(0.0, self._due - asyncio.get_running_loop().time()) + 1e-3
         try:
             async with asyncio.timeout(wait):
                 await self._closing.wait()

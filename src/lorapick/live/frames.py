@@ -2,8 +2,8 @@
 
 In: a `Published`. Out: `Frame`s. Not here: when a frame is due, who watches (see `live.feed`), or how it looks.
 
-Costs are bounded: pods, adapters, decisions and names each have a limit, adapters are looked at every fifth frame,
-and what a pod has in memory is written only where it differs from the frame before.
+Costs are bounded: pods, adapters, decisions and names each have a limit, signals and host memory are looked at every
+fifth frame, and what a pod has is written only where it differs from the frame before.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ import msgspec
 from lorapick.live.admin_views import AdapterLine, CellLine, Frame, PodLine, PointLine
 from lorapick.live.publish import AlertRow, DecisionRow, InMemory, PodRow, Published
 from lorapick.live.verdict import verdict
-from lorapick.model.signals import AdapterSignals, PodSignals, SignalPoint
+from lorapick.model.signals import AdapterSignals, FleetSignals, PodSignals, SignalPoint, Signals
+from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
 
 MAX_PODS = 512
@@ -22,11 +23,15 @@ MAX_ADAPTERS = 2000
 MAX_DECISIONS = 25
 MAX_NAMES = 20_000
 """Adapters that a watcher may have to remember; beyond, all begin anew."""
-ADAPTERS_EVERY = 5
-"""Frames from one look at the adapters' figures to the next."""
+SELDOM = 5
+"""Frames from one look at the signals to the next, and from one look at host memory to the next."""
+HALF_WAY = 2
 FRESH: Seconds = 3.0
 """A scrape younger than this is shown as just made: its age would change every line every second."""
+_NOTHING = Signals(now=0.0, fleet=FleetSignals(requests_per_second=0.0, swaps_per_second=0.0))
 _QUIET = PodSignals(pod="", swaps_per_second=0.0, loads_per_second=0.0, evictions_per_second=0.0)
+
+_LOADING = Tier.LOADING
 
 Value = TypeVar("Value")
 
@@ -36,7 +41,6 @@ class Frames:
 
     def __init__(self, published: Published) -> None:
         self._published = published
-        self._looked = 0
         self._forget()
         self.last: Frame | None = None
         """The newest frame, with only what changed; None before the first."""
@@ -44,9 +48,12 @@ class Frames:
     def _forget(self) -> None:
         self._names: dict[AdapterName, int] = {}
         self._pods: dict[PodName, PodLine] = {}
-        self._memory: dict[PodName, Sequence[InMemory]] = {}
-        self._cells: dict[PodName, tuple[CellLine, ...]] = {}
+        self._cells, self._host = _Cells(), _Cells()
+        self._turn = 0
+        self._signals = _NOTHING
+        self._by_pod: dict[PodName, PodSignals] = {}
         self._adapters: dict[AdapterName, AdapterLine] = {}
+        self._adapters_total = 0
         self._points: tuple[PointLine, ...] = ()
         self._decisions: tuple[DecisionRow, ...] = ()
         self._alerts: tuple[AlertRow, ...] | None = None
@@ -57,7 +64,6 @@ class Frames:
         seq = 1 if self.last is None else self.last.seq + 1
         if first:
             self._forget()
-            self._looked = 0
         named = len(self._names)
         changed = self._look(seq)
         self.last = msgspec.structs.replace(changed, names=tuple(self._names)[named:], whole=first)
@@ -77,7 +83,9 @@ class Frames:
             names=tuple(self._names),
             pods=tuple(self._pods.values()),
             pods_gone=(),
-            cells=dict(self._cells),
+            cells=dict(self._cells.lines),
+            host=dict(self._host.lines),
+            adapters_total=self._adapters_total,
             adapters=tuple(self._adapters.values()),
             adapters_gone=(),
             points=self._points,
@@ -87,15 +95,21 @@ class Frames:
 
     def _look(self, seq: int) -> Frame:
         published = self._published
-        fleet, signals = published.fleet(), published.signals()
-        alerts = tuple(published.alerts())
-        shown = fleet.pods[:MAX_PODS]
-        by_pod = {each.pod: each for each in signals.pods}
-        lines = {pod.name: _pod_line(pod, by_pod.get(pod.name, _QUIET)) for pod in shown}
+        turn, self._turn = self._turn, self._turn + 1
+        # What costs most takes turns, so that no frame holds the picker up for long; the first has all.
+        counts, remembers = turn % SELDOM == 0, turn == 0 or turn % SELDOM == HALF_WAY
+        if counts:
+            self._signals = published.signals()
+            self._by_pod = {each.pod: each for each in self._signals.pods}
+        signals, fleet, alerts = self._signals, published.fleet(), tuple(published.alerts())
+        lines = {pod.name: _pod_line(pod, self._by_pod.get(pod.name, _QUIET)) for pod in fleet.pods[:MAX_PODS]}
         pods, pods_gone = _difference(self._pods, lines)
-        cells = self._changed_cells(lines)
-        adapters, adapters_gone = self._changed_adapters(signals.adapters)
         self._pods = lines
+        self._host.forget(pods_gone)
+        memory = published.memory(least=Tier.CPU if remembers else Tier.LOADING)
+        cells = self._cells.changed(self._names, {pod: _slots(memory.get(pod, ())) for pod in lines})
+        host = self._host.changed(self._names, {pod: _rest(memory.get(pod, ())) for pod in lines}) if remembers else {}
+        adapters, adapters_gone = self._changed_adapters(signals.adapters) if counts else ((), ())
         return Frame(
             seq=seq,
             now=fleet.now,
@@ -110,7 +124,8 @@ class Frames:
             pods=pods,
             pods_gone=pods_gone,
             cells=cells,
-            adapters_total=len(signals.adapters),
+            host=host,
+            adapters_total=len(signals.adapters) if counts else None,
             adapters=adapters,
             adapters_gone=adapters_gone,
             points=self._new_points(published.history()),
@@ -118,27 +133,8 @@ class Frames:
             alerts=self._changed_alerts(alerts),
         )
 
-    def _changed_cells(self, pods: dict[PodName, PodLine]) -> dict[PodName, tuple[CellLine, ...]]:
-        memory = self._published.memory()
-        here = {pod: memory.get(pod, ()) for pod in pods}
-        before = self._memory
-        changed = {
-            pod: tuple(self._cell_line(each) for each in cells)
-            for pod, cells in here.items()
-            if before.get(pod, ()) != cells
-        }
-        self._memory = here
-        self._cells = {pod: lines for pod, lines in (self._cells | changed).items() if pod in here}
-        return changed
-
-    def _cell_line(self, cell: InMemory) -> CellLine:
-        name = self._names.setdefault(cell.adapter, len(self._names))
-        return CellLine(name, int(cell.tier), round(cell.since, 1), cell.source, cell.in_flight, cell.pinned)
-
     def _changed_adapters(self, adapters: Sequence[AdapterSignals]) -> tuple[tuple[AdapterLine, ...], tuple[int, ...]]:
-        self._looked += 1
-        if self._looked % ADAPTERS_EVERY != 1:
-            return (), ()
+        self._adapters_total = len(adapters)
         # Busiest first; the sort is stable, so equals stay in the order of names.
         most = sorted(adapters, key=lambda each: (-each.requests_per_second, -each.evictions))[:MAX_ADAPTERS]
         lines = {each.adapter: self._adapter_line(each) for each in most}
@@ -180,6 +176,47 @@ class Frames:
             return None
         self._alerts = alerts
         return alerts
+
+
+class _Cells:
+    """What the last frames said of pods' slots, or of their host memory."""
+
+    def __init__(self) -> None:
+        self._known: dict[PodName, Sequence[InMemory]] = {}
+        self.lines: dict[PodName, tuple[CellLine, ...]] = {}
+
+    def changed(
+        self, names: dict[AdapterName, int], here: dict[PodName, Sequence[InMemory]]
+    ) -> dict[PodName, tuple[CellLine, ...]]:
+        """Lines of the pods that differ from those before; names without a place get one."""
+        known, self._known = self._known, here
+        changed = {
+            pod: tuple(_cell_line(names, cell) for cell in cells)
+            for pod, cells in here.items()
+            if known.get(pod, []) != cells
+        }
+        self.lines = {pod: lines for pod, lines in (self.lines | changed).items() if pod in here}
+        return changed
+
+    def forget(self, pods: Sequence[PodName]) -> None:
+        """They are gone; should they come back, all is new."""
+        for pod in pods:
+            self._known.pop(pod, None)
+            self.lines.pop(pod, None)
+
+
+def _cell_line(names: dict[AdapterName, int], cell: InMemory) -> CellLine:
+    place = names.setdefault(cell.adapter, len(names))
+    # To a tenth of a second, by hand: round() is most of what a line costs.
+    return CellLine(place, cell.tier, int(cell.since * 10) / 10, cell.source, cell.in_flight, cell.pinned)
+
+
+def _slots(cells: Sequence[InMemory]) -> list[InMemory]:
+    return [cell for cell in cells if cell.tier >= _LOADING]
+
+
+def _rest(cells: Sequence[InMemory]) -> list[InMemory]:
+    return [cell for cell in cells if cell.tier < _LOADING]
 
 
 def _difference(before: dict[str, Value], after: dict[str, Value]) -> tuple[tuple[Value, ...], tuple[str, ...]]:

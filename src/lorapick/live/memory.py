@@ -14,21 +14,21 @@ from lorapick.model.units import PodName
 
 # Looking a member up in its enum costs more than the rest of a row.
 _TIERS = tuple(Tier)
-_CPU, _LEAST = Tier.CPU, int(Tier.CPU)
+_LEAST = int(Tier.CPU)
 
 
-def in_memory(state: FleetState) -> Mapping[PodName, Sequence[InMemory]]:
-    """What each pod has in `gpu_*`, `loading` and `cpu`; pods without any have an empty row."""
-    return {home.name: _of(state, home) for home in state.residency.homes()}
+def in_memory(state: FleetState, *, least: Tier) -> Mapping[PodName, Sequence[InMemory]]:
+    """What each pod has in the tier `least`, or in a readier one; pods without any have an empty row."""
+    return {home.name: _of(state, home, least=least) for home in state.residency.homes()}
 
 
-def _of(state: FleetState, home: PodResidency) -> list[InMemory]:
-    codes, row = state.columns.adapter_row, home.row
+def _of(state: FleetState, home: PodResidency, *, least: Tier) -> list[InMemory]:
+    codes, row = state.columns.adapters, home.row
     found = []
     for name, cell in home.cells.items():
-        if cell.tier >= _CPU:
-            # The column knows serving from idle, and whether the pod still takes the name.
-            tier = codes(name)[row] & TIER_BITS
+        if cell.tier >= least:
+            # The column knows serving from idle, and whether the pod still takes the name; every cell has one.
+            tier = codes[name][row] & TIER_BITS
             if tier >= _LEAST:
                 found.append(InMemory(name, _TIERS[tier], cell.since, cell.source, cell.in_flight, cell.pinned))
     return found

@@ -33,6 +33,7 @@ from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.signals import SignalPoint, Signals
+from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 

@@ -38,11 +38,11 @@ class ValuesPublished:
         """See `Published`."""
         return self.beliefs
 
-    def memory(self) -> dict[PodName, list[InMemory]]:
+    def memory(self, *, least: Tier = Tier.CPU) -> dict[PodName, list[InMemory]]:
         """See `Published`: made of the beliefs."""
         found: dict[PodName, list[InMemory]] = {}
         for belief in self.beliefs:
-            if belief.tier >= Tier.CPU:
+            if belief.tier >= least:
                 here = InMemory(
                     belief.adapter, belief.tier, belief.since, belief.source, belief.in_flight, belief.pinned
                 )

@@ -1,6 +1,7 @@
 """The feed of the status page, under a virtual clock."""
 
 import asyncio
+import time
 
 import msgspec
 import pytest
@@ -96,6 +97,24 @@ async def test_who_comes_back_after_a_pause_without_watchers_gets_a_whole_frame(
     await frames_of(feed, start=0.0, seconds=3.0)
     (first, *_) = await frames_of(feed, start=50.0, seconds=3.0)
     assert first.whole and len(first.pods) == 3
+
+
+class Costly(Counting):
+    """Takes a tenth of a second of a core to look at."""
+
+    def fleet(self) -> FleetSnapshot:
+        end = time.thread_time() + 0.1
+        while time.thread_time() < end:
+            pass
+        return super().fleet()
+
+
+async def test_frames_that_cost_much_come_more_seldom() -> None:
+    published = Costly(**{name: getattr(small_fleet(), name) for name in ValuesPublished.__dataclass_fields__})
+    found = await frames_of(Feed(published), start=0.0, seconds=12.5)
+    assert 4 <= len(found) <= 8
+    assert [frame.whole for frame in found] == [True] + [False] * (len(found) - 1)
+    assert published.reads == len(found)
 
 
 async def test_cancelled_watcher_gives_its_place_back() -> None:

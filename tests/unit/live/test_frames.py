@@ -1,5 +1,6 @@
 """Frames laid over one another say what one whole frame says."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.live import frames
-from lorapick.live.admin_views import Frame
+from lorapick.live.admin_views import CellLine, Frame
 from lorapick.live.frames import MAX_ADAPTERS, MAX_DECISIONS, MAX_PODS, Frames
 from lorapick.live.publish import AlertRow, DecisionRow, PodRow
 from lorapick.model.picks import Belief
@@ -26,6 +27,8 @@ class Watcher:
         self.names: list[str] = []
         self.pods: dict[str, Any] = {}
         self.cells: dict[str, Any] = {}
+        self.host: dict[str, Any] = {}
+        self.total = 0
         self.adapters: dict[str, Any] = {}
         self.points: list[Any] = []
         self.alerts: Any = None
@@ -40,18 +43,23 @@ class Watcher:
         for name in frame.pods_gone:
             del self.pods[name]
             self.cells.pop(name, None)
+            self.host.pop(name, None)
         self.pods |= {pod.name: pod for pod in frame.pods}
-        for pod, cells in frame.cells.items():
-            self.cells[pod] = {(self.names[cell.adapter], *msgspec.structs.astuple(cell)[1:]) for cell in cells}
+        self.cells |= {pod: self.read(cells) for pod, cells in frame.cells.items()}
+        self.host |= {pod: self.read(cells) for pod, cells in frame.host.items()}
+        self.total = self.total if frame.adapters_total is None else frame.adapters_total
         for place in frame.adapters_gone:
             del self.adapters[self.names[place]]
         self.adapters |= {self.names[line.adapter]: msgspec.structs.astuple(line)[1:] for line in frame.adapters}
         self.points = [*self.points, *frame.points][-720:]
         self.alerts = self.alerts if frame.alerts is None else frame.alerts
 
+    def read(self, cells: Sequence[CellLine]) -> set[Any]:
+        return {(self.names[cell.adapter], *msgspec.structs.astuple(cell)[1:]) for cell in cells}
+
     def known(self) -> tuple[Any, ...]:
-        cells = {pod: cells for pod, cells in self.cells.items() if cells}
-        return (self.pods, cells, self.adapters, self.points, self.alerts)
+        memory = [{pod: cells for pod, cells in each.items() if cells} for each in (self.cells, self.host)]
+        return (self.pods, memory, self.adapters, self.total, self.points, self.alerts)
 
 
 def belief(pod: str, adapter: str, tier: Tier = Tier.GPU_IDLE) -> Belief:
@@ -85,7 +93,7 @@ def large() -> ValuesPublished:
 
 def test_frame_keeps_its_bounds() -> None:
     shown = Frames(large()).advance()
-    assert (len(shown.pods), shown.pods_total, len(shown.cells)) == (MAX_PODS, MAX_PODS + 50, MAX_PODS)
+    assert (len(shown.pods), shown.pods_total, len(shown.host)) == (MAX_PODS, MAX_PODS + 50, MAX_PODS)
     assert (len(shown.adapters), shown.adapters_total) == (MAX_ADAPTERS, MAX_ADAPTERS + 9)
     assert shown.names[shown.adapters[0].adapter] == f"a{MAX_ADAPTERS + 8:05}"
     assert len(shown.decisions) == MAX_DECISIONS
@@ -95,9 +103,18 @@ def test_frame_leaves_out_what_is_only_on_disk() -> None:
     published = small_fleet()
     published.beliefs = [belief("pod-02", tier.word, tier) for tier in Tier]
     shown = Frames(published).advance()
-    assert {shown.names[cell.adapter]: cell.tier for cell in shown.cells["pod-02"]} == {
-        tier.word: int(tier) for tier in Tier if tier >= Tier.CPU
-    }
+    told = {shown.names[cell.adapter]: cell.tier for cell in (*shown.cells["pod-02"], *shown.host["pod-02"])}
+    assert told == {tier.word: int(tier) for tier in Tier if tier >= Tier.CPU}
+
+
+def test_host_memory_is_looked_at_seldom() -> None:
+    published = small_fleet()
+    look = Frames(published)
+    assert list(look.advance().host) == ["pod-05"]
+    published.beliefs = [belief("pod-02", "cold", Tier.CPU), belief("pod-02", "hot")]
+    told = [look.advance() for _ in range(frames.SELDOM)]
+    assert [list(frame.cells) for frame in told] == [["pod-02"], [], [], [], []]
+    assert [list(frame.host) for frame in told] == [[], ["pod-02", "pod-05"], [], [], []]
 
 
 def test_nothing_new_is_nothing_said() -> None:
@@ -152,7 +169,7 @@ def test_adapters_are_looked_at_seldom() -> None:
     look = Frames(published)
     assert len(look.advance().adapters) == 2
     published.signals_now = signals(asked("b", evictions=4))
-    told = [look.advance() for _ in range(frames.ADAPTERS_EVERY)]
+    told = [look.advance() for _ in range(frames.SELDOM)]
     assert [len(frame.adapters) for frame in told] == [0, 0, 0, 0, 1]
     assert len(told[-1].adapters_gone) == 1
 

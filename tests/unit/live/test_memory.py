@@ -30,7 +30,7 @@ def believed(site: Site) -> dict[str, list[tuple[Any, ...]]]:
 def seen(site: Site) -> dict[str, list[tuple[Any, ...]]]:
     return {
         pod: sorted((each.adapter, each.tier, each.since, each.source, each.in_flight, each.pinned) for each in here)
-        for pod, here in in_memory(site.driver.fleet.state).items()
+        for pod, here in in_memory(site.driver.fleet.state, least=Tier.CPU).items()
     }
 
 

@@ -51,7 +51,7 @@ export class Adapters {
 
   note(shown) {
     const { size } = this.model.adapters;
-    const total = this.model.frame.adapters_total;
+    const total = this.model.adaptersTotal;
     const cut = total > size ? `, the ${whole(size)} with most requests of ${whole(total)}` : "";
     return `${this.view.wanted ? `${shown} of ` : ""}${whole(size)} in the last 10 min${cut}`;
   }

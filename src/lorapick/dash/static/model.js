@@ -10,7 +10,7 @@ const LEAST_POD = { queue: null, gpu: null, kv: null, useful: null, hits: null, 
   in_flight: 0, swaps: 0, restarts: 0, swap_queue: 0, reason: null, error: null, loading: 0, critical: false, pressure: null, gpu_source: "unknown" };
 
 export function emptyModel() {
-  return { frame: null, names: [], pods: new Map(), cells: new Map(), seats: new Map(), holders: new Map(), adapters: new Map(), points: [], decisions: [], alerts: [], started: null, restarted: false };
+  return { frame: null, names: [], pods: new Map(), cells: new Map(), seats: new Map(), holders: new Map(), adapters: new Map(), points: [], decisions: [], alerts: [], adaptersTotal: 0, started: null, restarted: false };
 }
 
 // Lays a frame over the model. False: a frame is missing, and only a whole one can help.
@@ -21,12 +21,14 @@ export function lay(model, frame) {
   for (const name of frame.names ?? []) model.names.push(name);
   for (const name of frame.pods_gone ?? []) forgetPod(model, name);
   for (const pod of frame.pods ?? []) model.pods.set(pod.name, { ...LEAST_POD, ...pod });
-  for (const [pod, lines] of Object.entries(frame.cells ?? {})) putCells(model, pod, lines);
+  for (const [pod, lines] of Object.entries(frame.cells ?? {})) putCells(model, pod, { slots: lines });
+  for (const [pod, lines] of Object.entries(frame.host ?? {})) putCells(model, pod, { host: lines });
   for (const place of frame.adapters_gone ?? []) model.adapters.delete(model.names[place]);
   for (const line of frame.adapters ?? []) putAdapter(model, line);
   for (const [t, swaps, requests, hits, p95, useful, active, residency] of frame.points ?? []) model.points.push({ t, swaps, requests, hits, p95, useful, active, residency });
   if (model.points.length > MOST_POINTS) model.points.splice(0, model.points.length - MOST_POINTS);
   if (frame.decisions) model.decisions = [...frame.decisions, ...model.decisions].slice(0, MOST_DECISIONS);
+  if (frame.adapters_total !== undefined && frame.adapters_total !== null) model.adaptersTotal = frame.adapters_total;
   if (frame.alerts) model.alerts = frame.alerts;
   return true;
 }
@@ -38,21 +40,27 @@ function begin(model, frame) {
 }
 
 function forgetPod(model, name) {
-  putCells(model, name, []);
+  putCells(model, name, { slots: [], host: [] });
   model.pods.delete(name);
   model.cells.delete(name);
   model.seats.delete(name);
 }
 
-function putCells(model, pod, lines) {
-  for (const cell of model.cells.get(pod) ?? []) model.holders.get(cell.adapter)?.delete(pod);
-  const cells = lines.map(([place, tier, since, source, inFlight, pinned]) => ({ adapter: model.names[place], pod, tier: TIERS[tier], onGpu: tier >= LOADING, since, source, inFlight, pinned }));
+// Host memory is told less often than slots: what stands in both is in a slot by now.
+function putCells(model, pod, { slots, host }) {
+  const before = model.cells.get(pod) ?? [];
+  for (const cell of before) model.holders.get(cell.adapter)?.delete(pod);
+  const read = ([place, tier, since, source, inFlight, pinned]) => ({ adapter: model.names[place], pod, tier: TIERS[tier], onGpu: tier >= LOADING, since, source, inFlight, pinned });
+  const onGpu = slots?.map(read) ?? before.filter((cell) => cell.onGpu);
+  const there = new Set(onGpu.map((cell) => cell.adapter));
+  const rest = (host?.map(read) ?? before.filter((cell) => !cell.onGpu)).filter((cell) => !there.has(cell.adapter));
+  const cells = [...onGpu, ...rest];
   for (const cell of cells) {
     if (!model.holders.has(cell.adapter)) model.holders.set(cell.adapter, new Map());
     model.holders.get(cell.adapter).set(pod, cell);
   }
   model.cells.set(pod, cells);
-  model.seats.set(pod, seated(model.seats.get(pod) ?? [], cells.filter((cell) => cell.onGpu)));
+  model.seats.set(pod, seated(model.seats.get(pod) ?? [], onGpu));
 }
 
 // An adapter keeps its place while it stays; who comes takes the first free one.
