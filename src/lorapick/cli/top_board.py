@@ -25,6 +25,9 @@ class Board:
         """What the numbers in lines stand for."""
         self.pods: dict[PodName, PodLine] = {}
         self.cells: dict[PodName, tuple[CellLine, ...]] = {}
+        """What is in slots, or on its way there."""
+        self.host: dict[PodName, tuple[CellLine, ...]] = {}
+        """What is in host memory, as of a while ago."""
         self.adapters: dict[int, AdapterLine] = {}
         self.points: list[PointLine] = []
         """Oldest first."""
@@ -54,9 +57,16 @@ class Board:
     def _lay_pods(self, frame: Frame) -> None:
         self.pods |= {line.name: line for line in frame.pods}
         self.cells |= frame.cells
+        self.host |= frame.host
         for pod in frame.pods_gone:
-            self.pods.pop(pod, None)
-            self.cells.pop(pod, None)
+            for known in (self.pods, self.cells, self.host):
+                known.pop(pod, None)
+
+    def in_memory(self, pod: PodName) -> tuple[CellLine, ...]:
+        """All that a pod has in some memory, each adapter once: host memory is looked at less often than slots."""
+        held = self.cells.get(pod, ())
+        adapters = {line.adapter for line in held}
+        return (*held, *(line for line in self.host.get(pod, ()) if line.adapter not in adapters))
 
     def name(self, adapter: int) -> AdapterName:
         """The adapter of a line; a number that no frame has explained is shown as such."""

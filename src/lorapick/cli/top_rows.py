@@ -18,14 +18,14 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 from lorapick.wire.words import span
 
-LETTERS = {Tier.GPU_SERVING: "S", Tier.GPU_IDLE: "I", Tier.LOADING: "L", Tier.CPU: "c"}
+LETTERS = {Tier.GPU_SERVING: "S", Tier.GPU_IDLE: "I", Tier.LOADING: "L", Tier.CPU: "H"}
 """Letter of a tier; a slot that is free is a dot."""
-_STYLES = {"S": "bold green", "I": "cyan", "L": "bold yellow", "c": "dim"}
+_STYLES = {"S": "bold green", "I": "cyan", "L": "bold yellow", "H": "dim"}
 _ORDER = (Tier.LOADING, Tier.GPU_SERVING, Tier.GPU_IDLE, Tier.CPU)
 MOST_LETTERS = 16
 """Slots of a pod that are drawn one by one; more are counted by letter."""
 _NAME = 16
-LEGEND = "S serving I idle L loading c host * pinned . free"
+LEGEND = "S serving I idle L loading H host * pinned . free"
 
 _By = Callable[[PodLine], tuple[object, ...]]
 _SORTS: dict[str, _By] = {
@@ -50,10 +50,10 @@ def pods_head(board: Board, *, width: int) -> Text:
     return Text(f"{'POD':<{names}}{'QUEUE':>7}{'SWAP/s':>7}{'USEFUL':>7}{'HITS':>6}{'STAYS':>7}  SLOTS", style="dim")
 
 
-def pod_lines(board: Board, *, order: str, width: int) -> list[Text]:
-    """All pods, the first in this order first; equals stay in the fleet's order."""
+def pod_lines(board: Board, *, order: str, width: int, rows: slice) -> list[Text]:
+    """Those rows of the pods in this order; equals stay in the fleet's order."""
     names = _name_width(board, width)
-    return [_pod(board, pod, names=names) for pod in sorted(board.pods.values(), key=_SORTS[order])]
+    return [_pod(board, pod, names=names) for pod in sorted(board.pods.values(), key=_SORTS[order])[rows]]
 
 
 def _name_width(board: Board, width: int) -> int:
@@ -74,9 +74,8 @@ def _pod(board: Board, pod: PodLine, *, names: int) -> Text:
 
 def _slots(board: Board, pod: PodLine) -> Text:
     """One letter for each slot, then who is there and for how long: loads first, then the newest."""
-    cells = board.cells.get(pod.name, ())
-    held = [cell for cell in cells if cell.tier >= Tier.LOADING]
-    text = _letters(pod, held)
+    cells = board.in_memory(pod.name)
+    text = _letters(pod, [cell for cell in cells if cell.tier >= Tier.LOADING])
     now = board.frame.now if board.frame is not None else 0.0
     newest = sorted(cells, key=lambda cell: (_ORDER.index(Tier(cell.tier)), -cell.since))
     for cell in newest:

@@ -53,11 +53,10 @@ def screen(board: Board, view: View, *, width: int, height: int) -> list[Text]:
     room = max(0, height - len(above) - 4 - view.keys)
     adapters = adapter_lines(board, most=min(8, room // 4), width=width) if room >= 8 else []
     decisions = _decisions(board.decisions[: min(6, room // 5)], frame.now) if room >= 8 else []
-    pods = pod_lines(board, order=view.order, width=width)
-    shown = max(1, room - len(adapters) - len(decisions))
-    view.first = max(0, min(view.first, len(pods) - shown))
-    lines = [*above, pods_head(board, width=width), *pods[view.first : view.first + shown]]
-    lines.append(_which(frame, view, shown=min(shown, len(pods))))
+    most = max(1, room - len(adapters) - len(decisions))
+    view.first = max(0, min(view.first, len(board.pods) - most))
+    pods = pod_lines(board, order=view.order, width=width, rows=slice(view.first, view.first + most))
+    lines = [*above, pods_head(board, width=width), *pods, _which(frame, view, shown=len(pods))]
     if adapters:
         lines += [adapters_head(width), *adapters]
     if decisions:

@@ -67,9 +67,7 @@ def look_at(published: ValuesPublished, look: tuple, number: int) -> None:
 def known(board: Board) -> object:
     """Everything, with names in place of numbers."""
     cells = {
-        pod: {(board.name(line.adapter), line.tier, line.since) for line in lines}
-        for pod, lines in board.cells.items()
-        if lines
+        pod: {(board.name(line.adapter), line.tier, line.since) for line in board.in_memory(pod)} for pod in board.pods
     }
     adapters = {board.name(number): line.requests_per_second for number, line in board.adapters.items()}
     return set(board.pods.values()), cells, adapters, board.points, board.decisions, board.alerts
