@@ -13,6 +13,7 @@ from lorapick.core.doctor.harm import harms
 from lorapick.core.doctor.picture import Picture
 from lorapick.core.doctor.prices import in_words
 from lorapick.core.doctor.saying import names, number, plural, seconds, share
+from lorapick.core.doctor.waste import spare_rank
 from lorapick.model.shifts import ShiftKind
 from lorapick.model.signals import FleetSignals
 from lorapick.model.units import Seconds
@@ -160,6 +161,13 @@ def _grow(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
     more = ceil(missing / pods)
     each = fleet.slots / pods
     new_ratio = fleet.active_adapters / (fleet.slots + more * pods)
+    spare = spare_rank(picture)
+    if spare is not None and each * spare.times >= each + more:
+        yield Remedy(
+            action=f"start the pods with max_lora_rank {spare.highest}, the highest in use, and {number(each + more)} "
+            f"slots each: {fleet.active_adapters}/{fleet.slots + more * pods} = {new_ratio:.2f} adapters per slot",
+            price=f"no memory: slots are reserved for rank {spare.reserved} now; a restart of each pod",
+        )
     yield Remedy(
         action=f"add {plural(more, 'slot')} per pod: {fleet.active_adapters}/{fleet.slots + more * pods} = "
         f"{new_ratio:.2f} adapters per slot",

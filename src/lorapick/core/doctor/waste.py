@@ -4,6 +4,7 @@ In: a picture. Out: findings. Not here: whether slots are short (see `core.docto
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lorapick.core.doctor.findings import Finding, Remedy, Urgency
 from lorapick.core.doctor.picture import AdapterPicture, Picture
@@ -35,32 +36,48 @@ def duplicates(picture: Picture) -> Iterator[Finding]:
         )
 
 
-def ranks(picture: Picture) -> Iterator[Finding]:
-    """Slots are reserved for a rank that no adapter has."""
+class SpareRank(NamedTuple):
+    """Slots are reserved for more than anybody needs."""
+
+    reserved: int
+    """The lowest `max_lora_rank` of the pods."""
+    highest: int
+    """Rank of the adapters in use."""
+    times: int
+    """As many slots would fit in the same memory."""
+
+
+def spare_rank(picture: Picture) -> SpareRank | None:
+    """By how much; None: by less than half, or ranks are unknown."""
     used = _used(picture)
     known = [adapter.rank for adapter in picture.adapters if adapter.rank is not None and adapter.name in used]
     reserved = [pod.max_rank for pod in picture.pods if pod.max_rank is not None]
-    slots = [pod.slots for pod in picture.pods if pod.slots]
     if not known or not reserved or len(known) < len(used):
-        return
+        return None
     highest, least = max(known), min(reserved)
-    if highest <= 0 or least < 2 * highest:
+    return SpareRank(least, highest, least // highest) if 0 < 2 * highest <= least else None
+
+
+def ranks(picture: Picture) -> Iterator[Finding]:
+    """Slots are reserved for a rank that no adapter has."""
+    spare = spare_rank(picture)
+    if spare is None:
         return
-    times = least // highest
-    more = f": {slots[0]} slots could be {slots[0] * times}" if slots else ""
+    slots = [pod.slots for pod in picture.pods if pod.slots]
+    more = f": {slots[0]} slots could be {slots[0] * spare.times}" if slots else ""
     yield Finding(
         check="rank",
         urgency=Urgency.INFO,
-        what=f"slots are reserved for rank {least}, and the highest in use is {highest}: in the same memory there "
-        f"could be {times} times as many",
-        arithmetic=(f"max_lora_rank {least} / highest rank {highest} = {times}{more}",),
+        what=f"slots are reserved for rank {spare.reserved}, and the highest in use is {spare.highest}: in the same "
+        f"memory there could be {spare.times} times as many",
+        arithmetic=(f"max_lora_rank {spare.reserved} / highest rank {spare.highest} = {spare.times}{more}",),
         remedies=(
             Remedy(
-                action=f"start the pods with max_lora_rank {highest} and more max_loras",
-                price=f"adapters above rank {highest} are refused; a restart of each pod",
+                action=f"start the pods with max_lora_rank {spare.highest} and more max_loras",
+                price=f"adapters above rank {spare.highest} are refused; a restart of each pod",
             ),
         ),
-        weight=times,
+        weight=spare.times,
     )
 
 

@@ -74,6 +74,17 @@ def test_slots_have_their_price_in_memory_tokens_and_sequences():
     assert "= 1 sequences fewer at once" in slots[1]
 
 
+def test_slots_for_ranks_that_nobody_has_pay_for_more():
+    rows = [pod(number, slots=4, max_rank=64) for number in range(8)]
+    found = [each for each in remedies(healthy(fleet=INCIDENT, pod_rows=rows)) if each[0].startswith("start the pods")]
+    ((action, price),) = found
+    assert action.startswith(
+        "start the pods with max_lora_rank 16, the highest in use, and 10 slots each: 60/80 = 0.75"
+    )
+    assert price == "no memory: slots are reserved for rank 64 now; a restart of each pod"
+    assert not [each for each in remedies(incident()) if each[0].startswith("start the pods")]
+
+
 def test_pods_are_the_other_way():
     assert ("or add 11 pods with 4 slots each", "11 GPUs") in remedies(incident())
 
