@@ -122,7 +122,7 @@ def test_numbers_are_short():
 def test_pods_are_matched_where_they_are_named():
     ask = Queries("5m", 'pod=~"a.*"')
     assert ask.swaps_by_pod() == 'sum by (pod) (rate(lorapick_swaps_total{pod=~"a.*"}[5m]))'
-    assert '{by!="restart",pod=~"a.*"}' in ask.evictions_by_pod()
+    assert '{by!~"restart|load_failed",pod=~"a.*"}' in ask.evictions_by_pod()
     assert Queries("2m").gauge("slots") == "max by (pod) (lorapick_slots)"
 
 
