@@ -68,7 +68,7 @@ def admin_app(
     """
     views = _Views(published, feed or Feed(published), operations=operations)
     handlers = {HTTPException: _http_problem, _BadParameterError: _parameter_problem, Exception: _internal_problem}
-    routes = [*_routes(views, change_routes(operations), LedgerRoute(published)), *_page_routes(static)]
+    routes = [*_routes(views, change_routes(operations), ledger=LedgerRoute(published)), *_page_routes(static)]
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
     return Guard(app, bind_host=bind_host, changers=Changers(bind_host=bind_host, token=token))
 
@@ -103,7 +103,7 @@ async def serve_admin(
         yield address
 
 
-def _routes(views: "_Views", changes: list[Route], ledger: LedgerRoute) -> list[BaseRoute]:
+def _routes(views: "_Views", changes: list[Route], *, ledger: LedgerRoute) -> list[BaseRoute]:
     return [
         Route("/v1/fleet", views.fleet),
         Route("/v1/residency", views.residency),

@@ -62,8 +62,8 @@ class Bookkeeper:
             Load: slots.asked,
             Register: slots.asked,
             Touch: slots.asked,
-            Raise: partial(_alert, MarkKind.ALERT),
-            Clear: partial(_alert, MarkKind.ALERT_OVER),
+            Raise: partial(_alert, kind=MarkKind.ALERT),
+            Clear: partial(_alert, kind=MarkKind.ALERT_OVER),
         }
 
     @property
@@ -107,5 +107,5 @@ def _names(pods: Sequence[PodName]) -> str:
     return ", ".join(pods)
 
 
-def _alert(kind: MarkKind, effect: Raise | Clear, now: Seconds) -> MarkRow:
+def _alert(effect: Raise | Clear, now: Seconds, *, kind: MarkKind) -> MarkRow:
     return MarkRow(t=now, kind=kind, subject=effect.alert, facts=effect.facts)

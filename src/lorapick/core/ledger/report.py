@@ -67,6 +67,12 @@ class _Cost:
         """By request."""
         self.drained: dict[int, Seconds] = {}
 
+    def add(self, charge: Charge, *, request: int) -> None:
+        """One load cost one request something."""
+        self.loads[charge.load] = None
+        where = self.waited if charge.waited else self.drained
+        where[request] = where.get(request, 0.0) + charge.seconds
+
     def of(self, request: int) -> Seconds:
         """Of one request."""
         return self.waited.get(request, 0.0) + self.drained.get(request, 0.0)
@@ -165,23 +171,17 @@ def _charged(served: Sequence[RequestRow], rows: Rows) -> tuple[dict[Group, _Cos
             load = loads.get(charge.load)
             stay = None if load is None or load.after_stay is None else rows.made_necessary_by.get(load.after_stay)
             if stay is None:
-                _add(others, charge, number)
+                others.add(charge, request=number)
                 continue
             cost = groups.setdefault(group_of(stay), _Cost())
             cost.stays[stay.id] = None
-            _add(cost, charge, number)
+            cost.add(charge, request=number)
     return groups, others
 
 
 def group_of(stay: ResidencyRow) -> Group:
     """Evictions of the same adapter from the same pod by the same other are one line."""
     return stay.adapter, stay.pod, stay.evicted_by, stay.why or LeftWhy.UNKNOWN
-
-
-def _add(cost: _Cost, charge: Charge, request: int) -> None:
-    cost.loads[charge.load] = None
-    where = cost.waited if charge.waited else cost.drained
-    where[request] = where.get(request, 0.0) + charge.seconds
 
 
 def _entry(group: Group, cost: _Cost, *, slow: Sequence[int]) -> EvictionCost:

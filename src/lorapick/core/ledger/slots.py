@@ -261,9 +261,17 @@ class Slots:
         stay.until = change.t
         stay.why = self._blame.left_why(change, happened)
         if stay.why not in (LeftWhy.FAILED, LeftWhy.DROPPED):
-            _put(self._left, (change.pod, change.adapter), (change.t, stay.id))
-            _put(self._left_last, change.adapter, (change.t, stay.id))
+            self._remember_leaving(change, stay)
         return stay
+
+    def _remember_leaving(self, change: Change, stay: Stay) -> None:
+        here, left = (change.pod, change.adapter), (change.t, stay.id)
+        self._left.pop(here, None)  # so that the latest come last
+        self._left[here] = left
+        self._left_last.pop(change.adapter, None)
+        self._left_last[change.adapter] = left
+        _forget_oldest(self._left)
+        _forget_oldest(self._left_last)
 
     def _successor(self, change: Change, stay: Stay, *, came: list[Load]) -> Load | None:
         """Who got the slot: who came in the same event, else who has been waiting for one for the longest time."""
@@ -275,8 +283,6 @@ class Slots:
         return next((load for name, load in under_way.items() if name != change.adapter), None)
 
 
-def _put(where: dict[Key, tuple[Seconds, int]], key: Key, value: tuple[Seconds, int]) -> None:
-    where.pop(key, None)
-    where[key] = value
+def _forget_oldest(where: dict[Key, tuple[Seconds, int]]) -> None:
     if len(where) > KEPT_LEAVINGS:
         del where[next(iter(where))]
