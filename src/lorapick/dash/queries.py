@@ -46,7 +46,7 @@ class Queries(NamedTuple):
         return f"count({self.gauge('slots')})"
 
     def evictions_by_pod(self) -> str:
-        """Adapters per second that left a slot for another one or because somebody asked: no restarts, no failed loads."""
+        """Adapters per second that left a slot for another one, or as somebody asked: no restarts or failed loads."""
         evictions = self._by_pod("lorapick_evictions_total", of='by!~"restart|load_failed"')
         return f"max by (pod) (sum without (by) (rate({evictions}[{RESIDENCY_WINDOW}])))"
 
