@@ -3,8 +3,7 @@
 import pytest
 
 from lorapick.core.doctor import saying
-from lorapick.core.doctor.findings import Diagnosis, Finding, Urgency
-from lorapick.core.doctor.picture import Picture, PodPicture
+from lorapick.core.doctor.picture import Picture
 
 
 @pytest.mark.parametrize(
@@ -31,10 +30,3 @@ def test_times_of_day_are_utc():
     assert saying.clock(Picture(now=100.0, wall=86_400.0 + 3_700.0), 0.0) == "01:00 UTC"
     assert saying.clock(Picture(now=100.0), 60.0) == "40 s ago"
     assert saying.clock(Picture(), 60.0) == "some time ago"
-
-
-def test_small_things_of_the_values():
-    assert PodPicture(name="p", kv_blocks=10, block_tokens=16).kv_tokens == 160
-    assert PodPicture(name="p", kv_blocks=10).kv_tokens is None
-    assert Picture().pod("p") is None
-    assert not Diagnosis(findings=(Finding(check="x", urgency=Urgency.WARN, what="y"),)).pages
