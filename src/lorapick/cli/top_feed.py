@@ -15,12 +15,14 @@ from lorapick.model.units import Seconds
 PATH = "/v1/stream"
 AGAIN: Seconds = 1.0
 """Time between two tries to connect."""
+SILENCE: Seconds = 12.0
+"""Time without a frame after which the picker counts as away; a busy one sends one every four seconds."""
 _DATA = b"data: "
 
 
 def frames(admin: str) -> Iterator[Frame]:
     """Frames of one connection, the first whole, until the picker ends it. Raises AdminError."""
-    for line in admin_client.lines(admin, PATH):
+    for line in admin_client.lines(admin, PATH, timeout=SILENCE):
         if line.startswith(_DATA):
             yield admin_client.decode(line[len(_DATA) :], Frame, admin)
 
