@@ -55,11 +55,11 @@ def answer(path: Path, view: View, *, asked: Asked) -> LedgerAnswer:
         case View.REPORT:
             return LedgerAnswer(report=report_of(path, asked))
         case View.REQUESTS:
-            return LedgerAnswer(requests=listed(path, REQUESTS, asked))
+            return LedgerAnswer(requests=listed(path, REQUESTS, asked=asked))
         case View.LOADS:
-            return LedgerAnswer(loads=listed(path, LOADS, asked))
+            return LedgerAnswer(loads=listed(path, LOADS, asked=asked))
         case View.EVICTIONS:
-            return LedgerAnswer(evictions=listed(path, RESIDENCIES, asked))
+            return LedgerAnswer(evictions=listed(path, RESIDENCIES, asked=asked))
 
 
 def command(question: Question) -> tuple[str, ...]:

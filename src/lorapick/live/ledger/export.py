@@ -36,7 +36,7 @@ def export(path: Path, target: Path) -> dict[Path, int]:
             file.execute("BEGIN")  # one state of the file for all tables
             for place, table in wanted.items():
                 lines = Path(scratch) / f"{table.name}.csv"
-                written[place] = _write_lines(file, table, lines)
+                written[place] = _write_lines(file, table, to=lines)
                 _convert(duckdb, lines, to=place, columns=_columns(file, table))
         except (sqlite3.Error, duckdb.Error) as error:
             raise LedgerError(f"ledger {path}: cannot be exported: {error}") from None
@@ -58,11 +58,11 @@ def _columns(file: sqlite3.Connection, table: Table) -> dict[str, str]:
     return {name: _TYPES[kind] for _, name, kind, *_ in file.execute(f"PRAGMA table_info({table.name})")}
 
 
-def _write_lines(file: sqlite3.Connection, table: Table, lines: Path) -> int:
+def _write_lines(file: sqlite3.Connection, table: Table, *, to: Path) -> int:
     cursor = file.execute(table.select("TRUE"))
     encoder = msgspec.json.Encoder()
     count = 0
-    with lines.open("wb") as out:
+    with to.open("wb") as out:
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             count += len(rows)
             out.writelines(encoder.encode(dict(zip(table.columns, row, strict=True))) + b"\n" for row in rows)

@@ -37,19 +37,20 @@ def report_of(path: Path, asked: Asked) -> LedgerReport:
             raise LedgerError(f"ledger {path}: {error}") from None
 
 
-def listed(path: Path, table: Table, asked: Asked) -> tuple[Any, ...]:
+def listed(path: Path, table: Table, *, asked: Asked) -> tuple[Any, ...]:
     """Rows of a table that ended in the window, the latest first. Raises LedgerError."""
-    where, values = _filters(table, asked, f"{table.age} >= ? AND {table.age} < ?")
+    where, values = _filters(table, asked, where=f"{table.age} >= ? AND {table.age} < ?")
     if table is RESIDENCIES:
         where += f" AND why IN ({', '.join(repr(str(why)) for why in LeftWhy if why.evicted)})"
     with closing(open_to_read(path)) as file:
         try:
-            return tuple(_read(file, table, f"{where} ORDER BY {table.age} DESC LIMIT ?", (*values, asked.most)))
+            latest = f"{where} ORDER BY {table.age} DESC LIMIT ?"
+            return tuple(_read(file, table, where=latest, values=(*values, asked.most)))
         except sqlite3.Error as error:
             raise LedgerError(f"ledger {path}: {error}") from None
 
 
-def _filters(table: Table, asked: Asked, where: str) -> tuple[str, tuple[Any, ...]]:
+def _filters(table: Table, asked: Asked, *, where: str) -> tuple[str, tuple[Any, ...]]:
     values: list[Any] = [asked.since, asked.until]
     for column, wanted in (("adapter", asked.adapter), ("pod", asked.pod)):
         if wanted is not None and column in table.columns:
@@ -61,7 +62,7 @@ def _filters(table: Table, asked: Asked, where: str) -> tuple[str, tuple[Any, ..
 def _rows(file: sqlite3.Connection, asked: Asked) -> Rows:
     file.execute("BEGIN")  # one state of the file for all of it
     requests = _requests(file, asked, since=asked.since, until=asked.until)
-    loads = _loads(file, requests, asked)
+    loads = _loads(file, asked, requests=requests)
     return Rows(
         requests=requests,
         before=_requests(file, asked, since=asked.since - asked.before, until=asked.since),
@@ -76,28 +77,29 @@ def _rows(file: sqlite3.Connection, asked: Asked) -> Rows:
 
 
 def _requests(file: sqlite3.Connection, asked: Asked, *, since: Seconds, until: Seconds) -> Sequence[RequestRow]:
-    where, values = _filters(REQUESTS, asked._replace(since=since, until=until), "ended >= ? AND ended < ?")
+    where, values = _filters(REQUESTS, asked._replace(since=since, until=until), where="ended >= ? AND ended < ?")
     (count,) = file.execute(f"SELECT count(*) FROM requests WHERE {where}", values).fetchone()  # noqa: S608 - our words
     if count > MOST_REQUESTS:
         raise LedgerError(
             f"{count} requests ended in this time, at most {MOST_REQUESTS} are read; ask for a shorter one"
         )
-    return [*_read(file, REQUESTS, where, values)]
+    return [*_read(file, REQUESTS, where=where, values=values)]
 
 
-def _loads(file: sqlite3.Connection, requests: Sequence[RequestRow], asked: Asked) -> Sequence[LoadRow]:
+def _loads(file: sqlite3.Connection, asked: Asked, *, requests: Sequence[RequestRow]) -> Sequence[LoadRow]:
     """Those that were under way while any of these requests was here."""
     first = min((row.arrived for row in requests), default=asked.since)
-    return [*_read(file, LOADS, "(over IS NULL OR over >= ?) AND (begun IS NULL OR begun < ?)", (first, asked.until))]
+    where = "(over IS NULL OR over >= ?) AND (begun IS NULL OR begun < ?)"
+    return [*_read(file, LOADS, where=where, values=(first, asked.until))]
 
 
 def _stays(file: sqlite3.Connection, asked: Asked) -> Sequence[ResidencyRow]:
     """Those in slots at some time in the window; what is there now ends when its run was last seen."""
-    where, values = _filters(RESIDENCIES, asked, "(until IS NULL OR until >= ?) AND since < ?")
+    where, values = _filters(RESIDENCIES, asked, where="(until IS NULL OR until >= ?) AND since < ?")
     seen = dict(file.execute("SELECT run, seen FROM runs").fetchall())
     return [
         row if row.until is not None else msgspec.structs.replace(row, until=max(row.since, seen[row.id >> _RUN_BITS]))
-        for row in _read(file, RESIDENCIES, where, values)
+        for row in _read(file, RESIDENCIES, where=where, values=values)
     ]
 
 
@@ -108,7 +110,8 @@ def _stays_by_number(file: sqlite3.Connection, numbers: Iterable[int]) -> dict[i
         some = wanted[first : first + _IDS_AT_ONCE]
         places = ", ".join(["(?, ?)"] * len(some))
         keys = [part for number in some for part in (number >> _RUN_BITS, number & ((1 << _RUN_BITS) - 1))]
-        found |= {row.id: row for row in _read(file, RESIDENCIES, f"(run, id) IN (VALUES {places})", keys)}
+        where = f"(run, id) IN (VALUES {places})"
+        found |= {row.id: row for row in _read(file, RESIDENCIES, where=where, values=keys)}
     return found
 
 
@@ -123,7 +126,7 @@ def _counts(file: sqlite3.Connection, asked: Asked) -> Sequence[Occupied]:
     return [Occupied(*row) for row in file.execute(statement, values)]
 
 
-def _read(file: sqlite3.Connection, table: Table, where: str, values: Sequence[Any]) -> Iterable[Any]:
+def _read(file: sqlite3.Connection, table: Table, *, where: str, values: Sequence[Any]) -> Iterable[Any]:
     reading, linked = Reading(table), [name for name in _LINKS if name in table.columns]
     if table is REQUESTS:
         linked.remove("id")
