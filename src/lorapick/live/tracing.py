@@ -177,7 +177,10 @@ class Tracing:
         elif isinstance(answer, Hold):
             traced.hold = _Part(HOLD, self._id(), now, _of_hold(answer))
         else:
-            status: dict[str, Value] = {"lorapick.outcome": str(Outcome.REJECTED), "http.response.status_code": answer.status}
+            status: dict[str, Value] = {
+                "lorapick.outcome": str(Outcome.REJECTED),
+                "http.response.status_code": answer.status,
+            }
             self._close(answer.request_id, traced, now=now, error=refused, more=status)
 
     def _dispatched(self, traced: _Open, answer: Dispatch, *, now: Seconds) -> None:
