@@ -9,8 +9,8 @@ added up. All of them see the same pods: of gauges, and of evictions, in which e
 
 from typing import NamedTuple
 
-CLIENTS_MISTAKES = "adapter_unknown|body_invalid|body_too_large|path_refused"
-"""Reasons of rejections that are no errors of ours."""
+CLIENTS_MISTAKES = "adapter_unknown|body_invalid|body_too_large|path_refused|client_error"
+"""Reasons of rejections and failures that are no errors of ours."""
 RESIDENCY_WINDOW = "10m"
 """In which adapters leave their slots (`model.signals.RESIDENCY_WINDOW`)."""
 

@@ -54,6 +54,12 @@ class Families(Collector):
         self.requests = self._counts(
             "requests", "Requests that left, by outcome and, for rejections, reason.", "outcome", "reason"
         )
+        self.decisions = self._counts(
+            "decisions",
+            "Decisions: sent to a pod, held, refused; and what for. A request that was held has several.",
+            "outcome",
+            "reason",
+        )
         self.latency = self._histograms(
             "latency_seconds",
             "Of served requests, from the arrival at the picker to the end of the answer.",
@@ -120,8 +126,17 @@ class Families(Collector):
             "adapter_swaps", "Loads begun while at least one request waited for them, by adapter.", "adapter"
         )
         self.adapter_evictions = self._counts("adapter_evictions", "Times that the adapter left a GPU slot.", "adapter")
-        self.adapter_residency = self._sums(
-            "adapter_residency_seconds", "Residencies of the adapter that have ended.", "adapter"
+        self.adapter_failures = self._counts("adapter_load_failures", "Loads of the adapter that failed.", "adapter")
+        self.adapter_coalesced = self._counts(
+            "adapter_loads_coalesced",
+            "Requests for the adapter that joined a load in progress instead of causing one.",
+            "adapter",
+        )
+        self.adapter_residency = self._histograms(
+            "adapter_residency_seconds",
+            "From the begin of a load of the adapter to its leaving the slot; of those that have left.",
+            "adapter",
+            buckets=STAY_BUCKETS,
         )
         self.adapter_unused = self._sums(
             "adapter_hit_to_evict_seconds",

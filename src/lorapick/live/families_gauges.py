@@ -42,6 +42,8 @@ class Moment(NamedTuple):
     """Those that stand."""
     slots: Mapping[str, int] = {}
     """GPU slots by the label of the adapter that has them."""
+    loads: Mapping[str, int] = {}
+    """Loads under way by the label of their adapter."""
     waiting: Mapping[str, int] = {}
     """Requests that wait at the picker, by the label of their adapter."""
     times: Mapping[PodName, tuple[Seconds, Seconds]] = {}
@@ -200,6 +202,8 @@ def _adapters(moment: Moment) -> Iterator[Metric]:
     yield _of_fleet("active_adapters_per_slot", text, value=active / slots if slots else None)
     text = "GPU slots believed to hold the adapter, or to wait for it."
     yield _gauge("adapter_slots_used", text, values=moment.slots.items(), label="adapter")
+    text = "Loads of the adapter under way."
+    yield _gauge("adapter_loads_in_flight", text, values=moment.loads.items(), label="adapter")
     text = "Requests for the adapter that wait at the picker."
     yield _gauge("adapter_requests_waiting", text, values=moment.waiting.items(), label="adapter")
 

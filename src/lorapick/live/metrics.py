@@ -122,6 +122,7 @@ class Metrics(Collector):
             active=dict(counting.active),
             alerts=[alert.name for alert in published.alerts()],
             slots=counting.stays.slots(),
+            loads=counting.stays.loads(),
             waiting=counting.waiting(),
             times={} if core is None else core.state.signals.useful.totals(fleet.now),
             slo=self._slo,

@@ -48,6 +48,9 @@ from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 NO_REASON = "none"
 UNKNOWN = "unknown"
+CLIENT_ERROR = "client_error"
+"""A pod answered 4xx, and not because it was busy."""
+TOO_MANY_REQUESTS = 429
 WORDS = tuple(tier.word for tier in Tier)
 """By the tier's number: the property makes the word anew each time."""
 FORGET_PODS_AFTER: Seconds = 3600.0
@@ -57,6 +60,13 @@ FORGET_PODS_AFTER: Seconds = 3600.0
 # Looking a member up in its enum takes longer than counting.
 _SERVED, _REJECTED, _INFERRED = Outcome.SERVED, Outcome.REJECTED, By.INFERRED
 _LOADING, _GPU_IDLE = Tier.LOADING, Tier.GPU_IDLE
+
+
+def _fault(event: RequestEnded) -> str:
+    """Whose fault a failure is, where its status says that it is the client's."""
+    status = event.status
+    theirs = event.outcome is Outcome.FAILED and status is not None and 400 <= status < 500
+    return CLIENT_ERROR if theirs and status != TOO_MANY_REQUESTS else NO_REASON
 
 
 class Counting:
@@ -137,6 +147,7 @@ class Counting:
         self._send(flight, effect, wait=wait)
         self._flights[effect.request_id] = flight
         word = WORDS[tier] if tier is not None else NO_REASON
+        self.families.decisions.add("dispatched", pick.reason or NO_REASON)
         self.families.picks.add(label, word)
         self.families.pod_picks.add(pod, word)
         if adapter is None or tier is None:
@@ -146,6 +157,7 @@ class Counting:
         if tier is _LOADING:
             if wait is None:  # those that were held were counted then
                 self.families.coalesced.add(pod)
+                self.families.adapter_coalesced.add(label)
         elif tier < _LOADING:
             self._loads(pod, _INFERRED, word, label=label)
             self._swaps(pod, word, label=label)
@@ -165,6 +177,7 @@ class Counting:
         flight.asked = self.epp.sent(series, pod=flight.pod, address=effect.target.address, stream=request.stream)
 
     def _hold(self, effect: Hold, now: Seconds) -> None:
+        self.families.decisions.add("held", effect.reason)
         if effect.request_id in self._held:
             return
         pick, request = effect.pick, self._request(effect.request_id)
@@ -177,6 +190,7 @@ class Counting:
             self.active[pick.adapter] = now
         if pick.follows is not None:
             self.families.coalesced.add(pick.follows)
+            self.families.adapter_coalesced.add(label)
 
     def _hold_over(self, request_id: RequestId, now: Seconds, *, outcome: str) -> Wait | None:
         wait = self._held.pop(request_id, None)
@@ -190,6 +204,7 @@ class Counting:
         outcome = EXPIRED if effect.reason is Reason.DEADLINE else REJECTED
         wait = self._hold_over(effect.request_id, now, outcome=outcome)
         self.families.requests.add(_REJECTED, effect.reason)
+        self.families.decisions.add("rejected", effect.reason)
         request = self._request(effect.request_id)
         series = wait.series if wait is not None else None
         if series is None and request is not None:
@@ -208,8 +223,10 @@ class Counting:
         del now
         if effect.kind == LOAD_FAILED:
             pod = str(effect.facts["pod"])
-            self._loading.pop((pod, str(effect.facts["adapter"])), None)
+            adapter = str(effect.facts["adapter"])
+            self._loading.pop((pod, adapter), None)
             self.families.failures.add(pod)
+            self.families.adapter_failures.add(self.labels.known(adapter))
         elif effect.kind == PRESSURE_CHANGED:
             self.families.pressure.add(str(effect.facts["pod"]), str(effect.facts["tier"]))
         elif effect.kind == LOAD_REFUSED:
@@ -255,7 +272,7 @@ class Counting:
         if flight is None:
             self._hold_over(event.request_id, event.t, outcome=CANCELLED)
         if event.outcome is not _REJECTED:  # those were counted as our own effect
-            self.families.requests.add(event.outcome, NO_REASON)
+            self.families.requests.add(event.outcome, _fault(event))
         if flight is not None:
             self._landed(flight, event)
 

@@ -25,10 +25,12 @@ _LOADING = Tier.LOADING
 class _Stay:
     """One adapter in a slot of one pod."""
 
-    __slots__ = ("begun", "used")
+    __slots__ = ("begun", "loading", "used")
 
     def __init__(self, begun: Seconds) -> None:
         self.begun = begun
+        self.loading = False
+        """Whether it is on its way into the slot."""
         self.used: Seconds | None = None
         """When the last request for it was sent there, or its answer ended; None: none was."""
 
@@ -46,14 +48,14 @@ class Stays:
         """Follow one change, which `event` made; whether the adapter came into a slot or left it."""
         key = change.pod, change.adapter
         if change.after >= _LOADING:
-            if key in self._open:
-                return False
-            self._open[key] = _Stay(change.t)
-            return True
-        stay = self._open.pop(key, None)
-        if stay is None:
+            known = self._open.get(key)
+            stay = known or self._open.setdefault(key, _Stay(change.t))
+            stay.loading = change.after is _LOADING
+            return known is None
+        left = self._open.pop(key, None)
+        if left is None:
             return False
-        self._left(change, event, stay=stay)
+        self._left(change, event, stay=left)
         return True
 
     def _left(self, change: Change, event: Event, *, stay: _Stay) -> None:
@@ -76,6 +78,10 @@ class Stays:
     def slots(self) -> Counter[str]:
         """Slots in use by the label of the adapter that has them."""
         return Counter(self._label(adapter) for _, adapter in self._open)
+
+    def loads(self) -> Counter[str]:
+        """Loads under way by the label of their adapter."""
+        return Counter(self._label(adapter) for (_, adapter), stay in self._open.items() if stay.loading)
 
     def ages(self, pod: PodName, now: Seconds) -> list[Seconds]:
         """For how long each adapter in a slot of the pod has been there."""

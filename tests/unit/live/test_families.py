@@ -33,11 +33,12 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
         labels.add(*("x" for _ in labels.labels))
     for counts in (families.adapter_loads, families.adapter_swaps, families.adapter_evictions, families.pressure):
         counts.add(*("x" for _ in counts.labels))
-    for counts in (families.alerts, families.refusals):
+    for counts in (families.alerts, families.refusals, families.adapter_failures, families.adapter_coalesced):
         counts.add("x")
-    for sums in (families.adapter_residency, families.adapter_unused, families.adapter_latency):
+    families.decisions.add("x", "x")
+    for sums in (families.adapter_unused, families.adapter_latency):
         sums.add(1.0, "x")
-    for histogram in (families.residency, families.unused, families.hold_seconds):
+    for histogram in (families.residency, families.adapter_residency, families.unused, families.hold_seconds):
         histogram.add(1.0, "x")
     families.ttft.add(1.0)
     families.freeze()
@@ -47,6 +48,7 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
     }
     assert found == {
         "requests": {"outcome", "reason"},
+        "decisions": {"outcome", "reason"},
         "latency_seconds": set(),
         "ttft_seconds": set(),
         "picks": {"adapter", "tier"},
@@ -63,6 +65,8 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
         "adapter_loads": {"adapter", "from"},
         "adapter_swaps": {"adapter"},
         "adapter_evictions": {"adapter"},
+        "adapter_load_failures": {"adapter"},
+        "adapter_loads_coalesced": {"adapter"},
         "adapter_residency_seconds": {"adapter"},
         "adapter_hit_to_evict_seconds": {"adapter"},
         "adapter_latency_seconds": {"adapter"},
