@@ -40,10 +40,12 @@ LEAST_EXPLAINED: Ratio = 0.6
 """Of the change in who has which share: where more is left unexplained, shares drift, and pairs are chance."""
 LEAST_PAIRED: Ratio = 0.5
 """Of a group's requests, those for adapters that have a pair: an experiment is not one of many."""
-MOST_ODD: Ratio = 0.25
+MOST_ODD: Ratio = 0.1
 """Of the bins since, those in which a pair's sum may be another than before."""
-FIRST_BINS = 6
-"""Of these, none may be: what is lost and gained at different times is no split."""
+EARLIER_BINS = 2
+FIRST_BINS = 8
+"""Of the first of them, with so many before the change, none may be: what is lost and gained at different times is no
+split."""
 ODD = 0.4
 """Part of what was taken by which a pair's sum may be off, beside three standard errors."""
 DRIFT: Ratio = 0.01
@@ -176,7 +178,7 @@ def _judge(table: TrafficTable, group: _Group) -> Shift | None:
         for look in looks
         if look.weighed.evidence - charge >= LEAST_EVIDENCE
         and look.weighed.explained >= LEAST_EXPLAINED
-        and _holds(look, base=base, bins=bins[group.onset : look.end])
+        and _holds(look, base=base, bins=bins[group.onset - EARLIER_BINS : look.end])
     ]
     news = tuple(sorted(group.names, key=lambda name: (-latest.counts.get(name, 0), name)))
     if enough:
