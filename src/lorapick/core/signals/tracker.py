@@ -17,7 +17,16 @@ from lorapick.core.signals.traffic import TrafficBins
 from lorapick.core.signals.useful import UsefulTime
 from lorapick.core.signals.windows import Durations, Sliding, merge, quantile
 from lorapick.model.requests import Outcome
-from lorapick.model.signals import MOST_POINTS, RATE_WINDOW, Change, FleetSignals, SignalPoint, Signals
+from lorapick.model.signals import (
+    MOST_POINTS,
+    POINT_EVERY,
+    RATE_WINDOW,
+    AdapterSignals,
+    Change,
+    FleetSignals,
+    SignalPoint,
+    Signals,
+)
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 
@@ -69,6 +78,8 @@ class Tracker:
         self.next_point: Seconds = float("-inf")
         self.latest: FleetSignals | None = None
         """As of the last point."""
+        self._adapters: tuple[AdapterSignals, ...] = ()
+        self._adapters_at: Seconds = float("-inf")
         self.kept: Signals | None = None
         """What was last looked at."""
 
@@ -153,6 +164,14 @@ class Tracker:
                 course = self.courses.of(change.adapter)
                 course.evictions.add(change.t)
                 course.stayed.add(change.t, int(1000 * stay))
+
+    def adapters(self, now: Seconds) -> tuple[AdapterSignals, ...]:
+        """Of all adapters; a thousand of them take milliseconds, so they are looked at every few seconds only."""
+        if now - self._adapters_at >= POINT_EVERY:
+            self.courses.forget(now)
+            self._adapters = self.courses.signals(now=now, watched=self.watched(now))
+            self._adapters_at = now
+        return self._adapters
 
     def quantiles(self, shares: tuple[Ratio, ...], *, now: Seconds) -> list[Seconds | None]:
         """Of the residencies of all pods that ended lately."""

@@ -22,16 +22,15 @@ ACTIVE_WINDOW: Seconds = 600.0
 
 
 def look(state: FleetState, *, now: Seconds) -> Signals:
-    """Everything, at most a second old."""
+    """Everything, at most a second old; of adapters, at most `POINT_EVERY`."""
     tracker = state.signals
     kept = tracker.kept
     if kept is None or now - kept.now >= 1.0:
-        tracker.courses.forget(now)
         kept = tracker.kept = Signals(
             now=now,
             fleet=fleet_signals(state, now=now),
             pods=tuple(_pod(state, row, now=now) for row, _ in state.columns.live()),
-            adapters=tracker.courses.signals(now=now, watched=tracker.watched(now)),
+            adapters=tracker.adapters(now),
         )
     return kept
 
