@@ -162,6 +162,8 @@ class _Best(NamedTuple):
     weighed: Weighed
     olds: tuple[AdapterName, ...]
     news: tuple[AdapterName, ...]
+    dispersion: float
+    """Of counts, as seen before."""
     end: int
     """The bin after the stretch."""
 
@@ -234,14 +236,14 @@ def _holds(look: _Best, *, base: Summed, bins: Sequence[TrafficBin]) -> bool:
     paired = sum(all_since.counts[new] for _, new in pairs)
     if paired < LEAST_PAIRED * sum(all_since.counts[new] for new in look.news):
         return False
-    odd = _odd(look.olds, together, base=base, bins=bins)
+    odd = _odd(look, together, base=base, bins=bins)
     weights = np.array([base.counts[old] for old in together], dtype=np.float64)
     steady = (odd.mean(axis=0) <= MOST_ODD) & ~odd[:FIRST_BINS].any(axis=0)
     return float(weights[steady].sum()) >= 0.8 * float(weights.sum())
 
 
 def _odd(
-    olds: Sequence[AdapterName],
+    look: _Best,
     together: Mapping[AdapterName, Mapping[AdapterName, None]],
     *,
     base: Summed,
@@ -254,10 +256,10 @@ def _odd(
         [[sum(each.counts.get(new, 0) for new in news) for news in together.values()] for each in bins],
         dtype=np.float64,
     )
-    everyone = np.array([sum(each.counts.get(old, 0) for old in olds) for each in bins], dtype=np.float64)
-    level = (everyone + took.sum(axis=1)) / sum(base.counts[old] for old in olds)
+    everyone = np.array([sum(each.counts.get(old, 0) for old in look.olds) for each in bins], dtype=np.float64)
+    level = (everyone + took.sum(axis=1)) / sum(base.counts[old] for old in look.olds)
     expected = level[:, None] * before[None, :]
-    error = np.sqrt(np.maximum(expected, 1.0) * (1.0 + level[:, None]))
+    error = np.sqrt(look.dispersion * np.maximum(expected, 1.0) * (1.0 + level[:, None]))
     shares = took.sum(axis=0) / np.maximum((took + left).sum(axis=0), 1.0)
     return np.asarray(np.abs(left + took - expected) > 3 * error + ODD * shares[None, :] * expected, dtype=np.bool_)
 
@@ -358,4 +360,4 @@ def _look(
         level_error=level_error(before) + LEVEL_DRIFT * (after[-1].start + after[-1].seconds - shortly_since),
     )
     weighed = weigh(stretch, least=LEAST_EVIDENCE) if olds and news else Weighed((), 1.0, 0.0)
-    return _Best(weighed, tuple(olds), tuple(news), end=0)
+    return _Best(weighed, tuple(olds), tuple(news), dispersion=stretch.dispersion, end=0)
