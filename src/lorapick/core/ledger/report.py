@@ -98,7 +98,7 @@ def make_report(rows: Rows, asked: Asked) -> LedgerReport:
         pod=asked.pod,
         beyond=parts([served[number] for number in slow]),
         rest=parts([row for number, row in enumerate(served) if number not in beyond]),
-        evictions=tuple(_entry(group, cost, slow=slow) for group, cost in ranked[: asked.most]),
+        evictions=tuple(_entry(group, cost, slow=beyond) for group, cost in ranked[: asked.most]),
         groups=len(ranked),
         evictions_seconds=sum(cost.seconds for _, cost in ranked),
         other_loads=OtherLoads(
@@ -184,8 +184,9 @@ def group_of(stay: ResidencyRow) -> Group:
     return stay.adapter, stay.pod, stay.evicted_by, stay.why or LeftWhy.UNKNOWN
 
 
-def _entry(group: Group, cost: _Cost, *, slow: Sequence[int]) -> EvictionCost:
+def _entry(group: Group, cost: _Cost, *, slow: Mapping[int, None]) -> EvictionCost:
     adapter, pod, by, why = group
+    hurt = {**dict.fromkeys(cost.waited), **dict.fromkeys(cost.drained)}
     return EvictionCost(
         adapter=adapter,
         pod=pod,
@@ -193,10 +194,10 @@ def _entry(group: Group, cost: _Cost, *, slow: Sequence[int]) -> EvictionCost:
         why=why,
         evictions=len(cost.stays),
         reloads=len(cost.loads),
-        requests=len({**cost.waited, **cost.drained}),
+        requests=len(hurt),
         waited=sum(cost.waited.values()),
         drained=sum(cost.drained.values()),
-        beyond=sum(cost.of(number) for number in slow),
+        beyond=sum(cost.of(number) for number in hurt if number in slow),
     )
 
 

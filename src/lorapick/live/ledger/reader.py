@@ -15,15 +15,13 @@ import msgspec
 from lorapick.core.ledger.conservation import Occupied, Watched
 from lorapick.core.ledger.report import Asked, Rows, make_report
 from lorapick.live.ledger.file import LedgerError, open_to_read
-from lorapick.live.ledger.schema import COUNTS, LOADS, REQUESTS, RESIDENCIES, Reading, Table
+from lorapick.live.ledger.schema import COUNTS, LOADS, REQUESTS, RESIDENCIES, RUN_BITS, Reading, Table
 from lorapick.model.ledger import LeftWhy, LoadRow, RequestRow, ResidencyRow
 from lorapick.model.ledger_report import LedgerReport
 from lorapick.model.units import Seconds
 
-MOST_REQUESTS = 2_000_000
+MOST_REQUESTS = 1_000_000
 """Of one report."""
-_RUN_BITS = 40
-"""Numbers of loads and stays within one run are below this power of two."""
 _IDS_AT_ONCE = 500
 _LINKS = ("id", "load", "drain_load", "after_stay", "evicted_by_load")
 
@@ -98,7 +96,7 @@ def _stays(file: sqlite3.Connection, asked: Asked) -> Sequence[ResidencyRow]:
     where, values = _filters(RESIDENCIES, asked, where="(until IS NULL OR until >= ?) AND since < ?")
     seen = dict(file.execute("SELECT run, seen FROM runs").fetchall())
     return [
-        row if row.until is not None else msgspec.structs.replace(row, until=max(row.since, seen[row.id >> _RUN_BITS]))
+        row if row.until is not None else msgspec.structs.replace(row, until=max(row.since, seen[row.id >> RUN_BITS]))
         for row in _read(file, RESIDENCIES, where=where, values=values)
     ]
 
@@ -109,7 +107,7 @@ def _stays_by_number(file: sqlite3.Connection, numbers: Iterable[int]) -> dict[i
     for first in range(0, len(wanted), _IDS_AT_ONCE):
         some = wanted[first : first + _IDS_AT_ONCE]
         places = ", ".join(["(?, ?)"] * len(some))
-        keys = [part for number in some for part in (number >> _RUN_BITS, number & ((1 << _RUN_BITS) - 1))]
+        keys = [part for number in some for part in (number >> RUN_BITS, number & ((1 << RUN_BITS) - 1))]
         where = f"(run, id) IN (VALUES {places})"
         found |= {row.id: row for row in _read(file, RESIDENCIES, where=where, values=keys)}
     return found
@@ -127,14 +125,9 @@ def _counts(file: sqlite3.Connection, asked: Asked) -> Sequence[Occupied]:
 
 
 def _read(file: sqlite3.Connection, table: Table, *, where: str, values: Sequence[Any]) -> Iterable[Any]:
-    reading, linked = Reading(table), [name for name in _LINKS if name in table.columns]
-    if table is REQUESTS:
-        linked.remove("id")
-    for columns in file.execute(table.select(where), values):
-        row = reading.row(columns)
-        base = columns[0] << _RUN_BITS
-        numbers = {name: base + number for name in linked if (number := getattr(row, name)) is not None}
-        yield msgspec.structs.replace(row, **numbers) if numbers else row
+    numbers = [name for name in _LINKS if name in table.columns and (table.numbered or name != "id")]
+    reading = Reading(table, numbers=numbers)
+    return map(reading.row, file.execute(table.select(where), values))
 
 
 __all__ = ["COUNTS", "LOADS", "REQUESTS", "RESIDENCIES", "listed", "report_of"]

@@ -20,6 +20,8 @@ VERSION = 1
 APPLICATION = 0x10_4A_1ED6
 """Says that a file is ours."""
 
+RUN_BITS = 40
+"""Numbers of loads and stays within one run are below this power of two."""
 _SQL = {float: "REAL", int: "INTEGER", bool: "INTEGER", str: "TEXT", dict: "TEXT"}
 
 
@@ -116,18 +118,23 @@ RowT = TypeVar("RowT", bound=msgspec.Struct)
 class Reading:
     """Makes rows of one kind from columns."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, numbers: Sequence[str] = ()) -> None:
+        """`numbers` are fields with a number that is unique within a run."""
         self._kind = table.kind
+        self._numbers = tuple(numbers)
         self._fields = table.kind.__struct_fields__
         hints = typing.get_type_hints(table.kind)
         self._convert = tuple((name, convert) for name in self._fields if (convert := _reader(hints[name])) is not None)
 
     def row(self, columns: Sequence[Any]) -> Any:
-        """The row, without its run."""
+        """The row, its numbers made unique over all runs."""
         values = dict(zip(self._fields, columns[1:], strict=True))
         for name, convert in self._convert:
             if values[name] is not None:
                 values[name] = convert(values[name])
+        for name in self._numbers:
+            if values[name] is not None:
+                values[name] += columns[0] << RUN_BITS
         return self._kind(**values)
 
 

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +36,8 @@ MOST_AT_ONCE = 10_000
 """Rows of one transaction."""
 _ROW = 300
 """Bytes of a row, about."""
+SEEN_EVERY: Seconds = 5.0
+"""While nothing happens, that the picker still watches is written so often."""
 CLOCK_SLIP: Seconds = 0.1
 """The time of day is taken anew when it has moved by so much against the monotonic clock."""
 
@@ -83,6 +86,7 @@ class LedgerWriter:
         self._lock: IO[str] | None = None
         self._run: int | None = None
         self._started = wall()
+        self._wrote_at: Seconds = -inf
         self._failing = False
         self._writing = {table.kind: Writing(table) for table in TABLES}
 
@@ -126,6 +130,9 @@ class LedgerWriter:
 
     def turn(self) -> None:
         """Write what is there. Called by the thread, and by nobody else once it has started."""
+        idle = not self._batch and not self._rows and not self._stop.is_set()
+        if idle and self._clock() - self._wrote_at < SEEN_EVERY:
+            return
         while True:
             self._take()
             if not self._try() or not self._rows:
@@ -160,7 +167,7 @@ class LedgerWriter:
             with suppress(sqlite3.Error):
                 file.execute("ROLLBACK")
             raise
-        self._run = run
+        self._run, self._wrote_at = run, self._clock()
         self.written += len(self._batch)
         self._batch.clear()
 
