@@ -77,7 +77,7 @@ class Doctor:
             signals=_finite(self._published.signals()),
             history=tuple(self._published.history()),
             pods=tuple(_pod(row, None if inside is None else inside.pods.get(row.name)) for row in fleet.pods),
-            adapters=tuple(_adapter(row, intents.get(row.name)) for row in self._published.adapters()),
+            adapters=tuple(_adapter(row, intents.get(row.name), inside=inside) for row in self._published.adapters()),
             alerts=tuple(
                 AlertPicture(name=row.name, since=row.since, facts=row.facts) for row in self._published.alerts()
             ),
@@ -126,7 +126,7 @@ def _pod(row: PodRow, inside: PodInsight | None) -> PodPicture:
     return found if inside is None else msgspec.structs.replace(found, **inside._asdict())
 
 
-def _adapter(row: AdapterRow, intent: Intent | None) -> AdapterPicture:
+def _adapter(row: AdapterRow, intent: Intent | None, *, inside: Insight | None) -> AdapterPicture:
     facts = None if intent is None else intent.facts
     rank = row.rank if facts is None or facts.rank is None else facts.rank
     return AdapterPicture(
@@ -140,7 +140,7 @@ def _adapter(row: AdapterRow, intent: Intent | None) -> AdapterPicture:
         problem=None if intent is None else intent.problem,
         pinned=None if intent is None else intent.pin is not None,
         slots=sum(len(row.pods.get(tier, ())) for tier in ("gpu_idle", "gpu_serving")),
-        known_to=len({pod: None for tier, pods in row.pods.items() if tier != "unregistered" for pod in pods}),
+        known_to=None if inside is None or inside.known_to is None else inside.known_to.get(row.name),
         requests=row.requests,
     )
 

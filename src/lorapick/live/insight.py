@@ -37,18 +37,21 @@ class Insight(NamedTuple):
     pin_missing: Seconds | None
     """For how long a pin has been missing at most, of those that are now; None: none is."""
     pods: Mapping[PodName, PodInsight]
+    known_to: Mapping[AdapterName, int] | None
+    """Of each declared adapter, how many pods accept its name; None: not all pods have been asked yet."""
 
 
 def insight(driver: Driver) -> Insight:
     """Look inside."""
     state, now = driver.fleet.state, driver.now()
-    placement = state.placement
+    placement, registry = state.placement, state.residency.registry
     return Insight(
         settings=state.settings,
         traffic=state.signals.traffic.table(now),
         load_seconds=state.prices.loads.disk,
         pin_problems=dict(placement.pinned.problems),
         pin_missing=max((now - since for since in placement.missing_since.values()), default=None),
+        known_to={name: registry.accepting(name) for name in state.adapters} if registry.all_asked else None,
         pods={pod.name: _pod(driver, row, now=now) for row, pod in state.columns.live()},
     )
 

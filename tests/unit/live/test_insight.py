@@ -19,6 +19,17 @@ async def test_sizes_drift_and_traffic_are_those_of_the_core():
     assert found.load_seconds == site.driver.fleet.state.settings.load_times.disk
 
 
+async def test_who_accepts_a_name_is_known_once_every_pod_was_asked():
+    site = Site(heard=False)
+    report = PodReport(waiting=0, running=0, registered=("legal",))
+    site.say(events.PodReported, pod="a", report=report)
+    assert insight(site.driver).known_to is None
+    site.say(events.PodReported, pod="b", report=report)
+    known = insight(site.driver).known_to
+    assert known is not None
+    assert (known["legal"], known["medical"]) == (2, 0)
+
+
 async def test_a_page_that_lacks_its_cache_takes_nothing_back():
     site = Site()
     site.say(events.PodReported, pod="a", report=PodReport(waiting=0, running=0, gpu_blocks=10, block_size=16))
