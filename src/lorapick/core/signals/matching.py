@@ -28,7 +28,9 @@ UNPAIRED_COST = 12.0
 """Of a new adapter that has no old one, in squares of standard errors: what fits worse is no pair."""
 _FIRST_NEW = 3
 """The largest new ones, each of which proposes what share of an old one it may be."""
-_FIRST_OLD = 40
+_FIRST_OLD = 30
+_DECIDING = 30
+"""The largest new ones, by which one of several shares is chosen."""
 _SHARES: tuple[Ratio, Ratio] = (0.002, 1.1)
 
 
@@ -186,7 +188,7 @@ def _candidates(expected: Counts, new: Counts) -> Counts:
 def _align(stretch: Stretch, after: Counts, *, new: Counts, level: float, shares: Counts) -> Found | None:
     """The best of some shares, with its pairs and their evidence; None: there are none."""
     costs = _costs(stretch, after, level=level, shares=shares)
-    best = int(np.argmin(_total(costs, new)[-1][:, -1]))
+    best = int(np.argmin(_total(costs, new[:_DECIDING])[-1][:, -1])) if len(shares) > 1 else 0
     single = _Costs(
         costs.shares[best : best + 1], costs.expected, costs.gains[best : best + 1], costs.new_variance[best : best + 1]
     )

@@ -30,7 +30,7 @@ TOGETHER: Seconds = 2 * BIN
 LEAST_REQUESTS = 10
 LEAST_SHARE: Ratio = 0.0002
 """Of a new adapter, since its first request: whoever is rarer is the tail that every traffic has."""
-MOST_NEW = 120
+MOST_NEW = 200
 MOST_OLD = 200
 """The most asked for of a group, and of the old, that are compared one by one."""
 LEAST_EXPECTED = 5.0
