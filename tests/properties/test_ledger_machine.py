@@ -124,4 +124,4 @@ class LedgerMachine(FleetMachine):
 
 
 TestLedgerMachine = LedgerMachine.TestCase
-TestLedgerMachine.settings = hypothesis_settings(max_examples=10, stateful_step_count=40, deadline=None)
+TestLedgerMachine.settings = hypothesis_settings(max_examples=6, stateful_step_count=40, deadline=None)

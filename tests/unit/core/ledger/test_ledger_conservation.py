@@ -1,7 +1,7 @@
 """Mean residency x swap rate = slots in use."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.core.ledger.conservation import Occupied, Watched, conservation
@@ -41,6 +41,7 @@ def test_counts_are_cut_and_never_go_from_one_run_to_the_next() -> None:
     assert held.counted == pytest.approx((2 * 5 + 4 * 5) / 10)
 
 
+@settings(max_examples=50)
 @given(
     edges=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30)), max_size=12),
     since=st.integers(0, 40),

@@ -1,7 +1,7 @@
 """No instant of a request's time is charged twice, and each goes to whom it belongs."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.core.ledger.sharing import Span, shares
@@ -32,6 +32,7 @@ SPANS = st.lists(
 )
 
 
+@settings(max_examples=50)
 @given(spans=SPANS, since=st.integers(0, 20), length=st.integers(0, 20))
 def test_second_by_second_it_is_the_same(spans: list[tuple[bool, int, int]], since: int, length: int) -> None:
     until = since + length
