@@ -5,14 +5,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 import pytest
-from browser_kit import Keys, Page, chromium, served
 
 from lorapick.live.publish import AlertRow, FleetSnapshot
 from lorapick.model.picks import Belief
 from lorapick.model.tiers import Source, Tier
+from lorapick.testing.browser import Keys, Page, chromium, served
 from lorapick.testing.published import ValuesPublished, small_fleet
 from lorapick.testing.stack import Stack
 from lorapick.testing.thrashing import ThrashingFleet
@@ -38,7 +39,8 @@ def small() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def thrashing() -> Iterator[str]:
     """Eight pods on which everything changes."""
-    with served(ThrashingFleet(), goes_on=True) as url:
+    fleet = ThrashingFleet()
+    with served(fleet, each_second=partial(fleet.go_on, 1.0)) as url:
         yield url
 
 
@@ -98,7 +100,8 @@ def test_decisions_of_an_adapter_are_on_its_card(page: Page, small: str) -> None
 
 
 def test_two_hundred_pods_and_a_thousand_adapters_are_few_elements(page: Page) -> None:
-    with served(ThrashingFleet(pods=200, slots=16, adapters=1000), goes_on=True) as url:
+    fleet = ThrashingFleet(pods=200, slots=16, adapters=1000)
+    with served(fleet, each_second=partial(fleet.go_on, 1.0)) as url:
         page.open(url)
         assert page.one("#grid").get_attribute("aria-rowcount") == "200"
         page.until(lambda: page.one("#adapters").get_attribute("aria-rowcount") == "1001")

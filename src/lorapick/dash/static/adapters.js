@@ -4,6 +4,7 @@ import { $, make, orDash, percent, rate, setAttribute, setText, span, whole } fr
 import { Rows } from "./rows.js";
 
 const NEW_S = 3600;
+const FEW = 15; // so many are shown without a scroll bar of their own
 const COLUMNS = [
   { id: "name", title: "adapter", of: (row) => row.name, text: (row) => row.name, up: true },
   { id: "pods", title: "on GPU", of: (row) => row.pods, text: (row) => whole(row.pods), said: "pods that have it in a slot" },
@@ -46,6 +47,7 @@ export class Adapters {
     $("adapters-empty").hidden = rows.length > 0;
     setText($("adapters-note"), this.note(rows.length));
     setAttribute($("adapters"), "aria-rowcount", String(rows.length + 1));
+    $("adapters-rows").classList.toggle("few", rows.length <= FEW);
     this.rows.draw(rows);
   }
 

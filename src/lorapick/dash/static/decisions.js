@@ -3,7 +3,7 @@
 import { tierChip } from "./chip.js";
 import { $, dash, keyed, make, setText, span, words } from "./dom.js";
 
-const SHOWN = 25;
+const SHOWN = 16;
 const keyOf = (row) => `${row.request_id} ${row.t} ${row.outcome}`;
 
 export function drawDecisions({ decisions, frame }, view, open) {

@@ -1,4 +1,8 @@
-"""A real Chromium, and the status page of values that a test holds, served from a thread of its own."""
+"""A real Chromium, and the status page of some published views, served from a thread of its own.
+
+In: published views, selectors, keys. Out: what somebody would see. Not here: any view of the page's own (see `dash`).
+Needs the Debian packages chromium and chromium-driver, and Selenium of the extra `dev`.
+"""
 
 import asyncio
 import threading
@@ -17,8 +21,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from lorapick.dash.page import static_directory
 from lorapick.dash.runbooks import runbook_directory
 from lorapick.live.admin import serve_admin
+from lorapick.live.publish import Published
 from lorapick.live.runbook_pages import Files
-from lorapick.testing.published import ValuesPublished
 
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 """Of the Debian packages chromium and chromium-driver."""
@@ -32,8 +36,9 @@ def chromium(*, width: int = 1440, height: int = 1000) -> Iterator[Chrome]:
     options = Options()
     options.binary_location = CHROMIUM
     # Root has no sandbox, and a container's /dev/shm is small.
-    for flag in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", f"window-size={width},{height}"):
+    for flag in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "hide-scrollbars"):
         options.add_argument(f"--{flag}")
+    options.add_argument(f"--window-size={width},{height}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = Chrome(options=options, service=Service(DRIVER))
     try:
@@ -43,8 +48,8 @@ def chromium(*, width: int = 1440, height: int = 1000) -> Iterator[Chrome]:
 
 
 @contextmanager
-def served(published: ValuesPublished, *, goes_on: bool = False) -> Iterator[str]:
-    """Serve the page; gives its URL. With `goes_on` the values go on by a second each second."""
+def served(published: Published, *, each_second: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Serve the page; gives its URL. `each_second` may change what is published."""
     loop = asyncio.new_event_loop()
     address: asyncio.Future[str] = asyncio.Future(loop=loop)
     ready, over = threading.Event(), asyncio.Event()
@@ -54,10 +59,12 @@ def served(published: ValuesPublished, *, goes_on: bool = False) -> Iterator[str
         async with serve_admin(published, bind="127.0.0.1:0", static=files) as where:
             address.set_result(where)
             ready.set()
+            turn = 0
             while not over.is_set():
                 await asyncio.sleep(0.1)
-                if goes_on and round(time.monotonic() * 10) % 10 == 0:
-                    published.go_on(1.0)  # type: ignore[attr-defined]  # of a ThrashingFleet
+                turn += 1
+                if turn % 10 == 0:
+                    each_second()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
@@ -128,9 +135,8 @@ class Page:
 
     def complaints(self) -> list[str]:
         """What the browser's console has of errors and forbidden things."""
-        return [
-            entry["message"] for entry in self.browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
-        ]
+        entries: list[dict[str, str]] = self.browser.execute("getLog", {"type": "browser"})["value"]
+        return [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
 
 
 __all__ = ["Keys", "Page", "chromium", "served"]
