@@ -1,7 +1,7 @@
-"""Which alerts a rules file raises over the series of a simulated run: the real promtool says it.
+"""Which alerts the shipped rules raise over the series of a simulated run, as the real promtool says, and the picker.
 
-In: families at times, rules. Out: when each alert first fired and for how long. Only series that the rules name are
-kept. Not here: rules (see `dash.rules`), runs (see `cli.simulate_series`).
+In: a scenario. Out: when each alert first fired and for how long. Only series that the rules name are kept.
+Not here: rules (see `dash.rules`), what a run's series are (see `cli.simulate_series`).
 
 `promtool test rules` evaluates alerts over series, but tells only what differs from what was expected. So nothing is
 expected, and what it complains of is the answer.
@@ -9,7 +9,7 @@ expected, and what it complains of is the answer.
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,15 @@ from typing import Any, NamedTuple
 import yaml
 from prometheus_client.metrics_core import Metric
 
-from lorapick.cli.simulate_series import SCRAPED, series, series_of
+from lorapick.cli.simulate_series import SCRAPED, Watched, series, series_of
+from lorapick.dash.rules import Thresholds, rules_document
+from lorapick.model.effects import Clear, Effect, Raise
+from lorapick.model.events import Event
 from lorapick.model.units import Seconds
+from lorapick.sim.report import RunReport
+from lorapick.sim.run import Options, run
+from lorapick.sim.scenario import Scenario
+from lorapick.sim.world import World
 
 FIRING = 'sum by (alertname, of) (label_join(ALERTS{alertstate="firing"}, "of", "", "pod", "kind", "instance"))'
 _AT = re.compile(r"time: (\S+),\s+exp:.*?got:(.*?)(?=\n\s+expr:|\Z)", re.DOTALL)
@@ -32,7 +39,7 @@ class Fired(NamedTuple):
 
     alert: str
     of: str
-    """The pod, empty where it is of the fleet."""
+    """The pod; empty where it is of the fleet."""
     first: Seconds
     """When it first fired, on the run's clock."""
     seconds: Seconds
@@ -71,8 +78,8 @@ class Collected:
 
 def _notation(values: Iterable[float | None]) -> Iterable[str]:
     """Runs of the same value in one word: a value and how often it comes again."""
-    for value, run in groupby(values):
-        again = sum(1 for _ in run) - 1
+    for value, same in groupby(values):
+        again = sum(1 for _ in same) - 1
         word = "_" if value is None else f"{value!r}"
         # `_xN` is N in all, `VxN` is V and N more.
         yield word if not again else f"_x{again + 1}" if value is None else f"{word}x{again}"
@@ -116,3 +123,59 @@ def _fired(text: str, *, step: Seconds) -> list[Fired]:
 def seconds_of(text: str) -> Seconds:
     """Of a duration as Prometheus writes it: `1h15m`."""
     return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+class OwnAlerts:
+    """Alerts that a world's picker raises and clears by itself."""
+
+    def __init__(self) -> None:
+        self._stood: dict[str, list[tuple[Seconds, Seconds | None]]] = {}
+
+    def heard(self, event: Event, effects: Sequence[Effect]) -> None:
+        """One event and its effects."""
+        for effect in effects:
+            if isinstance(effect, Raise):
+                self._stood.setdefault(effect.alert, []).append((event.t, None))
+            elif isinstance(effect, Clear):
+                since, _ = self._stood[effect.alert].pop()
+                self._stood[effect.alert].append((since, event.t))
+
+    def all(self, end: Seconds) -> list[Fired]:
+        """First ones first; all of the whole fleet."""
+        found = [
+            Fired(name, "", times[0][0], sum((end if until is None else until) - since for since, until in times))
+            for name, times in self._stood.items()
+        ]
+        return sorted(found, key=lambda each: (each.first, each))
+
+
+class Replayed(NamedTuple):
+    """What came of one run."""
+
+    report: RunReport
+    fired: list[Fired]
+    """By the rules."""
+    own: list[Fired]
+    """By the picker."""
+
+
+def replay(scenario: Scenario, *, every: Seconds, step: Seconds, directory: Path) -> Replayed:
+    """Play a scenario with its own policy and seed, looked at in steps of `every`, and ask promtool (see `alerts`)."""
+    rules = rules_document(Thresholds.of(scenario.settings), runbooks="http://127.0.0.1:9091/runbooks")
+    collected, own = Collected(rules), OwnAlerts()
+    watch = Watched(collected.look, every=every)
+
+    def prepare(world: World) -> None:
+        watch.attach(world)
+        observe = world.heard
+        assert observe is not None, "somebody counts"
+
+        def heard(event: Event, effects: Sequence[Effect]) -> None:
+            observe(event, effects)
+            own.heard(event, effects)
+
+        world.heard = heard
+
+    report = run(scenario, options=Options(prepare=prepare, tells_starts=True, bounds=False))
+    fired = alerts(rules, collected, every=every, step=step, directory=directory)
+    return Replayed(report, fired, own.all(scenario.run.length))
