@@ -5,11 +5,11 @@ Names are random; who was split from whom is known from the place in the course.
 
 import numpy as np
 import pytest
-from traffic_kit import Course, added, split, steady, zipf
 
 from lorapick.core.signals.shifts import find
 from lorapick.core.signals.traffic import TrafficTable
 from lorapick.model.shifts import ShiftKind
+from lorapick.testing.courses import Course, added, split, steady, zipf
 
 FLEET = zipf(40)
 AT = 72

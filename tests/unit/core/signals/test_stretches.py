@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from traffic_kit import Course, steady, zipf
 
 from lorapick.core.signals.stretches import dispersion, drift, level_error, middle, since, stretches, summed
 from lorapick.core.signals.traffic import BIN, TrafficBin
+from lorapick.testing.courses import Course, steady, zipf
 
 
 def bins(*counts):

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from lorapick.core.signals.residencies import PodStays
+from lorapick.core.signals.stays import PodStays
 from lorapick.model.signals import Change
 from lorapick.model.tiers import Tier
 
