@@ -12,7 +12,7 @@ from collections import deque
 
 from lorapick.core.residency.cells import PodResidency
 from lorapick.core.signals.adapters import Courses
-from lorapick.core.signals.residencies import PodStays
+from lorapick.core.signals.stays import PodStays
 from lorapick.core.signals.traffic import TrafficBins
 from lorapick.core.signals.useful import UsefulTime
 from lorapick.core.signals.windows import Durations, Sliding, merge, quantile
