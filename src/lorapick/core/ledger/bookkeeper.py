@@ -19,6 +19,7 @@ from lorapick.model.events import (
     MoveAsked,
     PinCleared,
     PinSet,
+    PodGone,
     PodReported,
     RequestArrived,
     RequestDispatched,
@@ -53,6 +54,7 @@ class Bookkeeper:
             BodyStarted: visits.body_started,
             RequestEnded: visits.ended,
             RequestRefused: visits.refused,
+            PodGone: slots.gone,
             **{kind: partial(_order, mark) for kind, mark in _ORDERS.items()},
         }
         self._on_effect: dict[type[Effect], Callable[[Any, Seconds], LedgerRow | None]] = {

@@ -51,6 +51,8 @@ def shares(spans: Iterable[Span], since: Seconds, *, until: Seconds) -> Shares:
     ]
     edges = sorted(edge for span in cut for edge in (span.begun, span.over))
     for at, after in pairwise(edges):
+        if after == at:
+            continue  # who took no time is not named
         under_way = [span for span in cut if span.begun <= at and span.over >= after]
         mine = [span for span in under_way if span.own]
         for span in mine or under_way:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from lorapick.core.ledger.blame import Blame, Cause, Command, Happened
 from lorapick.core.ledger.sharing import Span
 from lorapick.model.effects import Effect
-from lorapick.model.events import Event, PodReported
+from lorapick.model.events import Event, PodGone, PodReported
 from lorapick.model.ledger import LeftWhy, LoadEnd, LoadRow, OccupancyRow, ResidencyRow
 from lorapick.model.signals import RESIDENCY_WINDOW, Change
 from lorapick.model.tiers import Tier
@@ -21,6 +21,8 @@ from lorapick.model.units import AdapterName, PodName, Seconds
 
 KEPT_LOADS = 1024
 """Ended loads of a pod that are kept for requests which met them; a request that meets more is told of the last."""
+KEPT_PODS = 100
+"""Pods that left the fleet."""
 KEPT_LEAVINGS = 50_000
 """Last leavings by pod and adapter that are kept for the loads which they will make necessary."""
 COUNT_EVERY: Seconds = 10.0
@@ -121,6 +123,8 @@ class Slots:
         """Last evictions, by where: when, and which stay it ended."""
         self._left_last: dict[AdapterName, tuple[Seconds, int]] = {}
         """The same wherever it was."""
+        self._gone: dict[PodName, _Pod] = {}
+        """Pods that left, in this order; some may have come back."""
         self._rows: list[SlotRow] = []
         """Of the event that is being followed."""
         self._used = 0
@@ -170,6 +174,20 @@ class Slots:
         return stay.since if stay.load is not None else -inf
 
     # -- from events
+
+    def gone(self, event: PodGone) -> None:
+        """A pod left the fleet; its loads are kept for a while, for requests that met them."""
+        home = self._pods.get(event.pod)
+        if home is None:
+            return
+        home.seen = False
+        self._gone.pop(event.pod, None)
+        self._gone[event.pod] = home
+        if len(self._gone) > KEPT_PODS:
+            oldest = next(iter(self._gone))
+            if not self._gone[oldest].seen and not self._gone[oldest].stays:
+                self._pods.pop(oldest, None)
+            del self._gone[oldest]
 
     def take(self, event: Event, effects: Sequence[Effect], *, changes: Sequence[Change]) -> list[SlotRow]:
         """Follow the changes of one event."""

@@ -26,6 +26,10 @@ def test_what_touches_an_edge_costs_nothing() -> None:
     assert shares([Span(1, True, 0.0, 1.0), Span(2, False, 5.0, 6.0)], 1.0, until=5.0) == ({}, {})
 
 
+def test_who_took_no_time_is_not_named() -> None:
+    assert shares([Span(1, False, 3.0, 3.0), Span(2, True, 4.0, 4.0)], 0.0, until=9.0) == ({}, {})
+
+
 SPANS = st.lists(
     st.tuples(st.booleans(), st.integers(0, 20), st.integers(0, 10)).map(lambda s: (s[0], s[1], s[1] + s[2])),
     max_size=6,

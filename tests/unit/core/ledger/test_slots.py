@@ -3,6 +3,7 @@
 import pytest
 from ledger_kit import Books
 
+from lorapick.core.ledger import slots
 from lorapick.model import events
 from lorapick.model.events import By
 from lorapick.model.ledger import OccupancyRow
@@ -105,3 +106,22 @@ def test_commands_are_the_controllers() -> None:
     (load,) = book.loads()
     assert (load.caused_by, load.result) == ("controller", "failed")
     assert book.stays()[0].why == "failed"
+
+
+def test_a_pod_that_comes_back_brings_what_it_has() -> None:
+    book = Books()
+    book.use("x", "a")
+    book.gone("a")
+    book.appear("a")
+    book.report("a", loaded=(LoadedAdapter(name="x", on_gpu=True),))
+    assert [load.adapter for load in book.loads()] == ["x"]
+    assert [(stay.load is None, stay.until is None) for stay in book.stays()] == [(False, False), (True, True)]
+
+
+def test_of_pods_that_left_only_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "KEPT_PODS", 2)
+    book = Books(pods=[f"pod-{number}" for number in range(5)])
+    for number in range(5):
+        book.gone(f"pod-{number}")
+    remembered = [name for name in (f"pod-{n}" for n in range(5)) if name in book.books._slots._pods]
+    assert remembered == ["pod-3", "pod-4"]
