@@ -96,7 +96,7 @@ class Conservation(msgspec.Struct, frozen=True, kw_only=True):
     slots_in_use: float | None
     """The product."""
     counted: float | None
-    """Slots in use as counted every ten seconds, apart from the stays. None: too few counts, or not all are asked for."""
+    """Slots in use counted every ten seconds, apart from the stays. None: too few counts, or not all are asked for."""
 
 
 class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
