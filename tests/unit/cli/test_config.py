@@ -45,13 +45,13 @@ def test_keys_that_change_nothing_are_listed_by_place(folder: Path) -> None:
     pods = "discovery: {file: pods.yaml}\n"
     path.write_text(f"{pods}adapters: {{list: [{{name: a, rank: 8, size: 1MB}}]}}\n")
     code, out, _ = run("check", str(path))
-    listed = ["", "parsed, not yet acted on:", f"  {path}:2:46: adapters.list[0].size: {SIZE}"]
+    listed = ["", "parsed, not yet acted on:", f"  {path}:2:38: adapters.list[0].size: {SIZE}"]
     assert (code, out.splitlines()[1:]) == (0, listed)
     assert json.loads(run("check", str(path), "--json")[1])["later"] == [
         {
             "file": str(path),
             "line": 2,
-            "column": 46,
+            "column": 38,
             "field": "adapters.list[0].size",
             "key": "adapters.list[].size",
             "message": SIZE,

@@ -72,7 +72,7 @@ async def test_alerts_are_shown_while_they_stand_and_replay_alike(log_path, tmp_
             "pressure": {"pods": "a hard", "count": 1},
         }
         assert 100.0 < alerts["new_adapters"]["since"] < 115.0 < alerts["pressure"]["since"] <= 130.0
-        assert [row.name for row in Frames(live.views).whole().alerts] == ["new_adapters", "pressure"]
+        assert [row.name for row in Frames(live.views).advance().alerts] == ["new_adapters", "pressure"]
         assert await live.lines("lorapick_alert{") == [
             'lorapick_alert{alert="new_adapters"} 1.0',
             'lorapick_alert{alert="convoy"} 0.0',

@@ -249,7 +249,7 @@ def test_a_small_war_story_thrashes_after_the_split():
     assert value("p95_ms", after) > 1.3 * value("p95_ms", before)
     assert value("useful_share", after) < value("useful_share", before)
     assert value("alerts", before) == 0 < value("alerts", after)
-    assert report.alerts == {"convoy": 1}
+    assert report.alerts == {"active_adapters": 1, "convoy": 1}
 
 
 def test_a_war_story_that_nobody_announced_is_held_to_the_probation_share():
