@@ -126,8 +126,7 @@ class World:
 
     def add_pod(self, pod: Pod, config: PodConfig, *, listed: bool = True) -> None:
         """A pod appears, with nothing loaded; or is only known of, until `return_pod`."""
-        now = self.kernel.now
-        setup = self.setup
+        now, setup = self.kernel.now, self.setup
         draw = setup.draws(pod.name) if setup.draws is not None else None
         engine = PodEngine(config, setup.adapters, now=now, draw=draw, retention=setup.retention)
         sim = SimPod(pod, engine, names=self._names, reports_loaded=setup.reports_loaded, now=now)
@@ -286,9 +285,8 @@ class World:
             sim.engine.submit(request, self.kernel.now)
         except PodError as error:
             self._end(arrival.id, _FAILED, status=404 if isinstance(error, UnknownAdapter) else 400)
-        else:
-            if self.setup.tells_starts:
-                self.apply(said.ResponseStarted, request_id=arrival.id, status=200)
+        if self.setup.tells_starts and arrival.id in self._open:
+            self.apply(said.ResponseStarted, request_id=arrival.id, status=200)
         sim.note_slots(self.kernel.now)
         self.rewake(sim)
 
@@ -341,21 +339,17 @@ class World:
                 react(sim, event)
         return True
 
-    def _finished(self, sim: SimPod, event: RequestFinished) -> None:
-        del sim
+    def _finished(self, _: SimPod, event: RequestFinished) -> None:
         self._end(event.request_id, _SERVED, status=200)
 
-    def _first_token(self, sim: SimPod, event: FirstToken) -> None:
-        del sim
+    def _first_token(self, _: SimPod, event: FirstToken) -> None:
         self.apply(said.BodyStarted, request_id=event.request_id)
 
-    def _failed(self, sim: SimPod, event: RequestFailed) -> None:
-        del sim
+    def _failed(self, _: SimPod, event: RequestFailed) -> None:
         self._broken(event.request_id, 500)
 
     def _broken(self, request_id: RequestId, status: int) -> None:
-        # A stream's headers came when the pod took the request. They change nothing but what its failure means, so
-        # nobody need be told of them before that.
+        # A stream's headers came when the pod took it; they only change what its failure means, so they may come now.
         if not self.setup.tells_starts:
             self.apply(said.ResponseStarted, request_id=request_id, status=200)
         self._end(request_id, _FAILED, status=status)
@@ -373,14 +367,12 @@ class World:
         if sim.alive:
             self._report(sim)
         elif sim.listed and self._under_way():
-            name = sim.pod.name
-            self.apply(said.PodSilent, pod=name, why=SilentWhy.REFUSED)
+            self.apply(said.PodSilent, pod=sim.pod.name, why=SilentWhy.REFUSED)
         if self._under_way():
             if self._stuck():
                 raise Deadlock(self._open)
-            self.kernel.at(
-                self.kernel.now + self.settings.scrape.interval, self._scrape, argument=sim, priority=_SCRAPE
-            )
+            due = self.kernel.now + self.settings.scrape.interval
+            self.kernel.at(due, self._scrape, argument=sim, priority=_SCRAPE)
 
     def _report(self, sim: SimPod) -> None:
         now = self.kernel.now

@@ -39,6 +39,7 @@ def world(
     admission: AdmissionSettings | None = None,
     pod: PodConfig | None = None,
     tally: Tally | None = None,
+    tells_starts: bool = False,
 ) -> tuple[World, Tally]:
     """A world of equal pods, and its tally."""
     pod = pod or config()
@@ -51,6 +52,7 @@ def world(
         ),
         pods=[(Pod(name=f"pod-{n}", address=f"sim:{n}", limits=pod.limits), pod) for n in range(1, pods + 1)],
         adapters=[AdapterSpec(name=name, size=100_000_000) for name in adapters],
+        tells_starts=tells_starts,
     )
     made = World(setup, observer=tally, seed=7)
     made.check_every = 1

@@ -249,3 +249,18 @@ def test_held_requests_leave_in_time():
     assert holds > 0
     assert len(watch.ends) == 30
     assert not made.fleet.state.holds.any_for(0)
+
+
+@pytest.mark.parametrize(
+    ("tells", "times"),
+    [
+        (False, {"RequestEnded": 1.19}),
+        (True, {"ResponseStarted": 1.0, "BodyStarted": 1.1, "RequestEnded": 1.19}),
+    ],
+)
+def test_starts_of_answers_are_told_only_where_somebody_looks(tells, times):
+    made, _ = world(tells_starts=tells)
+    heard = {}
+    made.heard = lambda event, _: heard.update({type(event).__name__: round(event.t, 9)})
+    made.run([ask(1.0, "x")])
+    assert {kind: t for kind, t in heard.items() if kind in ("ResponseStarted", "BodyStarted", "RequestEnded")} == times
