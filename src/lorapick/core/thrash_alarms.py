@@ -37,12 +37,14 @@ def find(state: FleetState, now: Seconds) -> list[Finding]:
     requests = state.signals.ended_.total(now)
     slots = fleet.active_per_slot
     return [
-        _above(Alert.ACTIVE_ADAPTERS, slots, alerts.active_per_slot, after=after, facts=_active(fleet)),
+        _above(Alert.ACTIVE_ADAPTERS, slots, bound=alerts.active_per_slot, after=after, facts=_active(fleet)),
         _of_pods(Alert.SWAP_RATE, swapping, bound=alerts.swap_rate, after=after, unit="swaps_per_second"),
         _of_pods(Alert.RESIDENCY, short, bound=alerts.residency, after=after, unit="seconds"),
-        _below(Alert.HIT_RATIO, fleet.hit_ratio if requests >= LEAST_ENDED else None, alerts.hit_ratio, after=after),
+        _below(
+            Alert.HIT_RATIO, fleet.hit_ratio if requests >= LEAST_ENDED else None, bound=alerts.hit_ratio, after=after
+        ),
         _swap_queue(fleet, after=after),
-        _below(Alert.USEFUL_TIME, fleet.useful_share, alerts.useful_share, after=after),
+        _below(Alert.USEFUL_TIME, fleet.useful_share, bound=alerts.useful_share, after=after),
         _latency(state, fleet, after=after),
         _errors(state, fleet, requests=requests, after=after),
         _critical(state, fleet, after=after),
@@ -75,13 +77,13 @@ def _promises(state: FleetState, fleet: FleetSignals) -> list[tuple[str, Seconds
     return [(word, promised, is_) for word, promised, is_ in kept if promised is not None]
 
 
-def _above(alert: Alert, value: float | None, bound: float, *, after: Seconds, facts: Facts) -> Finding:
+def _above(alert: Alert, value: float | None, *, bound: float, after: Seconds, facts: Facts) -> Finding:
     begins = value is not None and value > bound
     lasts = value is not None and value > CLEAR_SHARE * bound
     return Finding(alert, begins, lasts, after=after, facts=facts)
 
 
-def _below(alert: Alert, value: float | None, bound: float, *, after: Seconds) -> Finding:
+def _below(alert: Alert, value: float | None, *, bound: float, after: Seconds) -> Finding:
     facts: Facts = {} if value is None else {"is": round(value, 4), "least": bound}
     begins = value is not None and value < bound
     lasts = value is not None and value < min(bound / CLEAR_SHARE, 1.0)
@@ -143,7 +145,7 @@ def _latency(state: FleetState, fleet: FleetSignals, *, after: Seconds) -> Findi
 def _errors(state: FleetState, fleet: FleetSignals, *, requests: int, after: Seconds) -> Finding:
     share = fleet.error_ratio if requests >= LEAST_ENDED else None
     facts: Facts = {} if share is None else {"share": round(share, 4), "requests": requests}
-    return _above(Alert.ERROR_RATE, share, state.settings.alerts.error_ratio, after=after / 2, facts=facts)
+    return _above(Alert.ERROR_RATE, share, bound=state.settings.alerts.error_ratio, after=after / 2, facts=facts)
 
 
 def _critical(state: FleetState, fleet: FleetSignals, *, after: Seconds) -> Finding:

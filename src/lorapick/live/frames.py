@@ -120,7 +120,7 @@ class Frames:
             pods_ready=sum(pod.ready for pod in fleet.pods),
             totals=fleet.totals,
             fleet=signals.fleet,
-            verdict=verdict(fleet, signals.fleet, alerts),
+            verdict=verdict(fleet, signals.fleet, alerts=alerts),
             pods=pods,
             pods_gone=pods_gone,
             cells=cells,

@@ -71,7 +71,7 @@ class Metrics(Collector):
 
     def observe(self, event: Event, effects: Sequence[Effect]) -> None:
         """Count one event and what came of it."""
-        self.counting.observe(event, effects, self._fleet.changes if self._fleet is not None else ())
+        self.counting.observe(event, effects, changes=self._fleet.changes if self._fleet is not None else ())
 
     def pick_seconds(self, seconds: Seconds) -> None:
         """Take note of how long one decision took."""

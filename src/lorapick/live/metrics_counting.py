@@ -111,7 +111,7 @@ class Counting:
             Raise: self._raise,
         }
 
-    def observe(self, event: Event, effects: Sequence[Effect], changes: Iterable[Change]) -> None:
+    def observe(self, event: Event, effects: Sequence[Effect], *, changes: Iterable[Change]) -> None:
         """Count one event, what came of it, and what changed its tier by it."""
         for change in changes:
             if self.stays.take(change, event):
@@ -159,7 +159,7 @@ class Counting:
                 self.families.coalesced.add(pod)
                 self.families.adapter_coalesced.add(label)
         elif tier < _LOADING:
-            self._loads(pod, _INFERRED, word, label=label)
+            self._loads(pod, _INFERRED, came_from=word, label=label)
             self._swaps(pod, word, label=label)
             self._loading[pod, adapter] = None
             self._moved[pod, adapter] = now
@@ -294,7 +294,7 @@ class Counting:
 
     # -- loads
 
-    def _loads(self, pod: PodName, by: By, came_from: str, *, label: str) -> None:
+    def _loads(self, pod: PodName, by: By, *, came_from: str, label: str) -> None:
         self.families.loads.add(pod, by, came_from)
         self.families.adapter_loads.add(label, came_from)
 
@@ -309,7 +309,7 @@ class Counting:
             self._moved[key] = event.t
             if event.by is not By.CONTROLLER and key in self._loading:
                 continue
-            self._loads(event.pod, event.by, came_from, label=label)
+            self._loads(event.pod, event.by, came_from=came_from, label=label)
             if any(wait.adapter == adapter for wait in self._held.values()):
                 self._swaps(event.pod, came_from, label=label)
 

@@ -94,7 +94,7 @@ class EppMetrics(Collector):
         series = self._series.get(key) or self._folded(key, known=label is not None)
         series.requests += 1
         if request.body_bytes is not None:
-            _add(series, epp.SIZE, request.body_bytes)
+            _add(series, epp.SIZE, value=request.body_bytes)
         return series
 
     def sent(self, series: Series, *, pod: str, address: str, stream: bool) -> Asked:
@@ -131,14 +131,14 @@ class EppMetrics(Collector):
     def body_started(self, asked: Asked, now: Seconds, *, seconds: Seconds) -> None:
         """The first bytes of an answer came, so long after the arrival."""
         asked.began = now
-        _add(asked.series, epp.TTFT_STREAMED if asked.stream else epp.TTFT_WHOLE, seconds)
+        _add(asked.series, epp.TTFT_STREAMED if asked.stream else epp.TTFT_WHOLE, value=seconds)
 
     def ended(self, asked: Asked, event: RequestEnded, *, seconds: Seconds) -> None:
         """A request left, so long after its arrival."""
         series = asked.series
         series.running -= 1
         if event.outcome is _SERVED:
-            _add(series, _DURATION, seconds)
+            _add(series, _DURATION, value=seconds)
             self._tokens(asked, event, seconds=seconds)
         else:
             self._error(series, "ModelServerError" if event.outcome is Outcome.FAILED else "Unknown")
@@ -147,16 +147,16 @@ class EppMetrics(Collector):
     def _tokens(asked: Asked, event: RequestEnded, *, seconds: Seconds) -> None:
         series, output = asked.series, event.output_tokens
         if event.prompt_tokens is not None:
-            _add(series, _INPUT, event.prompt_tokens)
+            _add(series, _INPUT, value=event.prompt_tokens)
         if event.cached_tokens is not None:
-            _add(series, _CACHED, event.cached_tokens)
+            _add(series, _CACHED, value=event.cached_tokens)
         if output is None:
             return
-        _add(series, _OUTPUT, output)
+        _add(series, _OUTPUT, value=output)
         if output > 0:
-            _add(series, _NTPOT, seconds / output)
+            _add(series, _NTPOT, value=seconds / output)
         if output > 1 and asked.stream and asked.began is not None:
-            _add(series, epp.TPOT, (event.t - asked.began) / (output - 1))
+            _add(series, epp.TPOT, value=(event.t - asked.began) / (output - 1))
 
     def decided(self, seconds: Seconds) -> None:
         """A decision took so long."""
@@ -204,7 +204,7 @@ class EppMetrics(Collector):
             yield from epp.families(self._seen, dialect)
 
 
-def _add(series: Series, place: int, value: float) -> None:
+def _add(series: Series, place: int, *, value: float) -> None:
     row = series.rows[place]
     row[bisect_left(_BOUNDS[place], value)] += 1.0
     row[-1] += value

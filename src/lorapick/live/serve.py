@@ -83,7 +83,7 @@ async def serve(
         if record is not None:
             recorder = stack.enter_context(_recorder(record, settings, on_lost=transport.event_lost))
         parts = _build(settings, recorder, transport=transport, beside=beside)
-        addresses = await _listen(stack, settings, parts, static=static)
+        addresses = await _listen(stack, settings, parts=parts, static=static)
         await _run(settings, parts, beside=beside, stop=stop, ready=lambda: on_ready(addresses))
 
 
@@ -108,7 +108,7 @@ def _build(settings: Settings, recorder: EventLog | None, *, transport: Transpor
     metrics = Metrics(compat=settings.server.metrics_compat, slo=settings.slo)
     driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
     driver.on_pick = metrics.pick_seconds
-    ledger = _ledger(settings, driver, transport, beside=beside)
+    ledger = _ledger(settings, driver, transport=transport, beside=beside)
     envoy = None if settings.server.envoy_admin is None else EnvoyWatch(settings.server.envoy_admin)
     placing = Placing(settings, driver, beside=beside)
     views = PublishedViews(
@@ -120,11 +120,11 @@ def _build(settings: Settings, recorder: EventLog | None, *, transport: Transpor
     )
     metrics.show(views)
     metrics.follow(driver.fleet)
-    spans = traced(settings.tracing, driver, transport)
+    spans = traced(settings.tracing, driver, counts=transport)
     return _Parts(driver, metrics, views, transport, envoy, placing, ledger, spans)
 
 
-def _ledger(settings: Settings, driver: Driver, transport: TransportCounts, *, beside: Path) -> Ledger | None:
+def _ledger(settings: Settings, driver: Driver, *, transport: TransportCounts, beside: Path) -> Ledger | None:
     """Kept beside the driver; nothing is written before it serves."""
     if settings.ledger.path is None:
         return None
@@ -152,7 +152,7 @@ async def _run(
     driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
     driver.tell_time()
-    following = _discover(settings, beside, driver)
+    following = _discover(settings, driver, beside=beside)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(scraper.run(), name="scraper"),
@@ -169,7 +169,7 @@ async def _run(
             task.cancel()
 
 
-def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery | None:
+def _discover(settings: Settings, driver: Driver, *, beside: Path) -> FileDiscovery | None:
     """Tell of the first pods; the follower of their file, when they come from one."""
     if settings.discovery.file is None:
         PodSet(driver.submit).replace(settings.discovery.pods)
@@ -180,7 +180,7 @@ def _discover(settings: Settings, beside: Path, driver: Driver) -> FileDiscovery
 
 
 async def _listen(
-    stack: AsyncExitStack, settings: Settings, parts: _Parts, *, static: Files | Path | None
+    stack: AsyncExitStack, settings: Settings, *, parts: _Parts, static: Files | Path | None
 ) -> Addresses:
     server, driver = settings.server, parts.driver
     if parts.ledger is not None:

@@ -31,7 +31,7 @@ class Traced(NamedTuple):
         await asyncio.to_thread(self.spans.close)
 
 
-def traced(settings: TracingSettings, driver: Driver, counts: TransportCounts) -> Traced | None:
+def traced(settings: TracingSettings, driver: Driver, *, counts: TransportCounts) -> Traced | None:
     """Follow the driver's requests; None: tracing is off.
 
     Raises:

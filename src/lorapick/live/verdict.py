@@ -38,7 +38,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def verdict(fleet: FleetSnapshot, signals: FleetSignals, alerts: Sequence[AlertRow]) -> Verdict:
+def verdict(fleet: FleetSnapshot, signals: FleetSignals, *, alerts: Sequence[AlertRow]) -> Verdict:
     """The worst that is known."""
     pages = [alert.name for alert in alerts if alert.severity == Severity.PAGE]
     warnings = [alert.name for alert in alerts if alert.severity != Severity.PAGE]

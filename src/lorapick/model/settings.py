@@ -252,7 +252,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     envoy_admin: str | None = None
     """Envoy's admin API, to be read for what Envoy counts; None: those counts are unknown."""
     metrics_compat: str = "both"
-    """Names of other endpoint pickers under which the metrics page shows requests too: `llm-d`, `gie`, `both`, `off`."""
+    """Under which other endpoint pickers' names the metrics page shows requests too: `llm-d`, `gie`, `both`, `off`."""
     max_body: Bytes = 10 * 1024 * 1024
     drain_timeout: Seconds = 30.0
 

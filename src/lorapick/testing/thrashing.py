@@ -42,7 +42,8 @@ class ThrashingFleet(ValuesPublished):
         self._now = HOUR
         for pod in self._pods:
             self._grid[pod] = [
-                self._belief(pod, name, place) for place, name in enumerate(self._random.sample(self._names, 2 * slots))
+                self._belief(pod, name, place=place)
+                for place, name in enumerate(self._random.sample(self._names, 2 * slots))
             ]
         self.go_on(0.0)
 
@@ -69,7 +70,7 @@ class ThrashingFleet(ValuesPublished):
             if other != place and belief.tier is Tier.LOADING:
                 beliefs[other] = msgspec.structs.replace(belief, tier=Tier.GPU_SERVING, in_flight=1, since=self._now)
 
-    def _belief(self, pod: PodName, name: str, place: int) -> Belief:
+    def _belief(self, pod: PodName, name: str, *, place: int) -> Belief:
         on_gpu = place < self._slots
         serving = on_gpu and self._random.random() < 0.6
         tier = Tier.GPU_SERVING if serving else Tier.GPU_IDLE if on_gpu else Tier.CPU

@@ -18,9 +18,10 @@ ENABLED = TracingSettings(enabled=True, endpoint="http://127.0.0.1:1/v1/traces",
 async def test_off_follows_nobody_and_imports_nothing() -> None:
     site = Site()
     before = [*site.driver.observers]
-    assert traced(TracingSettings(), site.driver, TransportCounts()) is None
+    assert traced(TracingSettings(), site.driver, counts=TransportCounts()) is None
     assert site.driver.observers == before
-    code = "import sys, lorapick.live.tracing_setup; print(sorted(name for name in sys.modules if 'opentelemetry' in name))"
+    look = "print(sorted(name for name in sys.modules if 'opentelemetry' in name))"
+    code = f"import sys, lorapick.live.tracing_setup; {look}"
     ended = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     out, _ = await ended.communicate()
     assert (ended.returncode, out.decode().strip()) == (0, "[]")
@@ -28,7 +29,7 @@ async def test_off_follows_nobody_and_imports_nothing() -> None:
 
 async def test_on_follows_the_drivers_requests_and_counts_what_is_lost() -> None:
     site, counts = Site(), TransportCounts()
-    made = traced(ENABLED, site.driver, counts)
+    made = traced(ENABLED, site.driver, counts=counts)
     assert made is not None
     site.driver.ask(Request(id="q", model="legal", traceparent=write(7, 8)))
     header = made.tracing.header("q")
@@ -42,4 +43,4 @@ async def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.Mon
     for name in ("lorapick.live.tracing_export", "opentelemetry.sdk.resources"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(NoExporterError, match=r"pip install 'lorapick\[otlp\]'"):
-        traced(ENABLED, Site().driver, TransportCounts())
+        traced(ENABLED, Site().driver, counts=TransportCounts())

@@ -28,35 +28,35 @@ WARN = AlertRow(name="swap_rate", since=1.0)
     ],
 )  # fmt: skip
 def test_alerts_come_first(alerts: list[AlertRow], health: FleetHealth, text: str) -> None:
-    found = verdict(FLEET, BAD, alerts)
+    found = verdict(FLEET, BAD, alerts=alerts)
     assert (found.health, found.text) == (health, text)
 
 
 def test_healthy_says_by_what() -> None:
-    found = verdict(FLEET, BUSY, [])
+    found = verdict(FLEET, BUSY, alerts=[])
     assert found.health is FleetHealth.HEALTHY
     assert found.text == "healthy: 50.0 requests/s, 97 % found their adapter on the GPU, 0.02 swaps/s per pod"
 
 
 def test_nothing_is_said_before_there_are_figures() -> None:
     young = msgspec.structs.replace(FLEET, started_at=FLEET.wall - 12)
-    assert verdict(young, BUSY, []).text == "warming up: figures are of 60 s, 12 s are over"
-    assert verdict(young, BAD, [WARN]).health is FleetHealth.WATCH
+    assert verdict(young, BUSY, alerts=[]).text == "warming up: figures are of 60 s, 12 s are over"
+    assert verdict(young, BAD, alerts=[WARN]).health is FleetHealth.WATCH
 
 
 def test_idle_is_not_healthy() -> None:
     quiet = FleetSignals(requests_per_second=0.0, swaps_per_second=0.0)
-    assert verdict(FLEET, quiet, []).health is FleetHealth.IDLE
+    assert verdict(FLEET, quiet, alerts=[]).health is FleetHealth.IDLE
 
 
 def test_no_pod_is_worse_than_any_alert() -> None:
     none = msgspec.structs.replace(FLEET, pods=())
-    assert verdict(none, BUSY, [THRASH]).text == "no pod: discovery has found none"
+    assert verdict(none, BUSY, alerts=[THRASH]).text == "no pod: discovery has found none"
     out = msgspec.structs.replace(FLEET, pods=FLEET.pods[2:])
-    assert verdict(out, BUSY, []).text == "no pod is ready: 0 of 1 (stale)"
+    assert verdict(out, BUSY, alerts=[]).text == "no pod is ready: 0 of 1 (stale)"
 
 
 def test_what_is_unknown_is_left_out() -> None:
     unknown = FleetSignals(requests_per_second=1.0, swaps_per_second=0.6)
-    assert verdict(FLEET, unknown, [THRASH]).text == "thrash: 0.60 swaps/s per pod"
-    assert verdict(FLEET, unknown, []).text == "healthy: 1.0 requests/s, 0.60 swaps/s per pod"
+    assert verdict(FLEET, unknown, alerts=[THRASH]).text == "thrash: 0.60 swaps/s per pod"
+    assert verdict(FLEET, unknown, alerts=[]).text == "healthy: 1.0 requests/s, 0.60 swaps/s per pod"

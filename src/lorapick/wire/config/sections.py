@@ -152,6 +152,7 @@ admission: Reader[AdmissionSettings] = record(
     check=_check_admission,
 )
 
+
 def _positive_share(at: At) -> Ratio:
     value = share(at)
     if value == 0:
