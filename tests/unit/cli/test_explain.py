@@ -84,8 +84,8 @@ def test_worked_example_in_full(admin: str) -> None:
         "The request for legal (which stood for legal-assistant-v2) went to pod-02.",
         "pod-02 was chosen (score 0.796).",
         (
-            "pod-02 had the adapter in a GPU slot, in use for 79 s (inferred from what was sent there; its scrape named it "
-            "0.4 s"
+            "pod-02 had the adapter in a GPU slot, in use for 79 s "
+            "(inferred from what was sent there; its scrape named it 0.4 s"
         ),
         "before).",
         "Not pod-05: the score was lower there.",
