@@ -255,7 +255,6 @@ def on_demand_recalled(state: FleetState, event: DemandRecalled, *, now: Seconds
     """What was asked for before this process began; the next tick chooses anew, once for all pieces that came."""
     del now
     state.placement.history.recall(event.bins)
-    state.signals.courses.known(each.adapter for each in event.bins)
     state.signals.traffic.known(each.adapter for each in event.bins)
     state.placement.ahead = None
     return []

@@ -1,11 +1,10 @@
 """What each adapter asks for and goes through, over the whole fleet.
 
 In: requests and changes of tiers. Out: `AdapterSignals`. Bounded: an adapter that nobody asked for within the last hour
-and that left no slot is forgotten, but for when it was seen first.
+and that left no slot is forgotten, but for when it came first (see `core.signals.traffic`).
 """
 
-from collections.abc import Iterable
-
+from lorapick.core.signals.traffic import TrafficBins
 from lorapick.core.signals.windows import Durations, Sliding
 from lorapick.model.signals import RESIDENCY_WINDOW, AdapterSignals
 from lorapick.model.units import AdapterName, Seconds
@@ -34,9 +33,9 @@ class AdapterCourse:
 class Courses:
     """All of them."""
 
-    def __init__(self) -> None:
-        self.first_seen: dict[AdapterName, Seconds] = {}
-        """First request of each adapter since the start; minus infinity: it was asked for before."""
+    def __init__(self, traffic: TrafficBins) -> None:
+        """`traffic` knows when each was asked for first."""
+        self._traffic = traffic
         self._courses: dict[AdapterName, AdapterCourse] = {}
 
     def of(self, name: AdapterName) -> AdapterCourse:
@@ -52,13 +51,6 @@ class Courses:
         course.last = now
         course.requests.add(now)
         course.recent.add(now)
-        if name not in self.first_seen:
-            self.first_seen[name] = now
-
-    def known(self, names: Iterable[AdapterName]) -> None:
-        """They were asked for in earlier times, so they are not new when they come."""
-        for name in names:
-            self.first_seen[name] = float("-inf")
 
     def active(self, since: Seconds) -> int:
         """Adapters with a request since then."""
@@ -66,7 +58,8 @@ class Courses:
 
     def new(self, since: Seconds, *, now: Seconds) -> tuple[list[AdapterName], int]:
         """Adapters whose first request came since then, and requests for them in the last minute."""
-        names = [name for name in self._courses if self.first_seen.get(name, since) > since]
+        first = self._traffic.first
+        names = [name for name in self._courses if (first(name) or since) > since]
         return names, sum(self._courses[name].recent.total(now) for name in names)
 
     def forget(self, now: Seconds) -> None:
@@ -100,5 +93,5 @@ class Courses:
             evictions=evictions,
             mean_residency=course.stayed.total(now) / 1000 / evictions if evictions else None,
             latency_p95=course.latency.quantile(0.95, now=now),
-            first_seen=self.first_seen.get(name, now),
+            first_seen=first if (first := self._traffic.first(name)) is not None else now,
         )

@@ -64,15 +64,15 @@ class Tracker:
         self.began: Seconds | None = None
         """When the first event of ours came; None: there was none."""
         self.pods: dict[PodName, PodTrack] = {}
-        self.courses = Courses()
+        self.traffic = TrafficBins()
+        """Of the last hours, by adapter: for what changed."""
+        self.courses = Courses(self.traffic)
         self.arrivals = Sliding(RATE_WINDOW)
         self.ended_ = Sliding(RATE_WINDOW)
         self.errors = Sliding(RATE_WINDOW)
         self.latency = Durations(RATE_WINDOW)
         self.ttft = Durations(RATE_WINDOW)
         self.useful = UsefulTime()
-        self.traffic = TrafficBins()
-        """Of the last hours, by adapter: for what changed."""
         self.points: deque[SignalPoint] = deque(maxlen=MOST_POINTS)
         """Of the last hour, oldest first."""
         self.next_point: Seconds = float("-inf")
@@ -105,8 +105,8 @@ class Tracker:
             self.began = now
         self.arrivals.add(now)
         if name is not None:
-            self.courses.arrived(name, now=now)
             self.traffic.arrived(name, now)
+            self.courses.arrived(name, now=now)
 
     def dispatched(self, pod: PodName, *, now: Seconds) -> None:
         """A request went to a pod."""

@@ -80,6 +80,10 @@ class TrafficBins:
             if len(self._first) < MOST_KNOWN:
                 self._first[name] = float("-inf")
 
+    def first(self, name: AdapterName) -> Seconds | None:
+        """First request since the picker started; minus infinity: it was known before. None: there was none."""
+        return self._first.get(name)
+
     def _enter(self, name: AdapterName, now: Seconds) -> None:
         """Its first request in this bin."""
         if name not in self._first:
