@@ -104,7 +104,7 @@ async def test_who_stops_waiting_stops_nobody_else(site):
 
 
 async def test_adapters_known_from_earlier_times_can_be_written_as_json(site):
-    site.driver.fleet.state.signals.courses.known(["legal"])
+    site.driver.fleet.state.signals.traffic.known(["legal"])
     site.driver.fleet.state.signals.courses.arrived("legal", now=site.clock.now)
     answer = await doctor_of(site).answer()
     assert msgspec.json.decode(msgspec.json.encode(answer), type=DoctorAnswer) == answer
