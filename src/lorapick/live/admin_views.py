@@ -131,7 +131,7 @@ class AdapterLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
     evictions: int
     mean_residency: Seconds | None
     latency_p95: Seconds | None
-    first_seen: Seconds
+    first_seen: Seconds | None
 
 
 class PointLine(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -20,7 +20,6 @@ from lorapick.live.insight import Insight, PodInsight
 from lorapick.live.operations import Operations
 from lorapick.live.publish import AdapterRow, PodRow, Published
 from lorapick.model.shifts import Shift
-from lorapick.model.signals import Signals
 from lorapick.model.units import Seconds
 from lorapick.wire.admin_answers import Intent
 
@@ -74,7 +73,7 @@ class Doctor:
             now=fleet.now,
             wall=fleet.wall,
             watched=max(0.0, fleet.wall - fleet.started_at),
-            signals=_finite(self._published.signals()),
+            signals=self._published.signals(),
             history=tuple(self._published.history()),
             pods=tuple(_pod(row, None if inside is None else inside.pods.get(row.name)) for row in fleet.pods),
             adapters=tuple(_adapter(row, intents.get(row.name), inside=inside) for row in self._published.adapters()),
@@ -143,9 +142,3 @@ def _adapter(row: AdapterRow, intent: Intent | None, *, inside: Insight | None) 
         known_to=None if inside is None or inside.known_to is None else inside.known_to.get(row.name),
         requests=row.requests,
     )
-
-
-def _finite(signals: Signals) -> Signals:
-    """JSON has no infinities: an adapter that was known before counts as known from the beginning."""
-    rows = [msgspec.structs.replace(each, first_seen=max(each.first_seen, 0.0)) for each in signals.adapters]
-    return msgspec.structs.replace(signals, adapters=tuple(rows))

@@ -152,7 +152,7 @@ class Frames:
             each.evictions,
             _short(each.mean_residency),
             _short(each.latency_p95),
-            round(each.first_seen),
+            round(each.first_seen) if each.first_seen is not None else None,
         )
 
     def _new_points(self, history: Sequence[SignalPoint]) -> tuple[PointLine, ...]:

@@ -85,8 +85,8 @@ class AdapterSignals(msgspec.Struct, frozen=True, kw_only=True):
     mean_residency: Seconds | None = None
     """Of those that ended."""
     latency_p95: Seconds | None = None
-    first_seen: Seconds
-    """Its first request since the picker started, on the driver's clock."""
+    first_seen: Seconds | None = None
+    """Its first request since the picker started, on the driver's clock. None: it was known before."""
 
 
 class FleetSignals(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@ In: requests and changes of tiers. Out: `AdapterSignals`. Bounded: an adapter th
 and that left no slot is forgotten, but for when it came first (see `core.signals.traffic`).
 """
 
+from math import isfinite
+
 from lorapick.core.signals.traffic import TrafficBins
 from lorapick.core.signals.windows import Durations, Sliding
 from lorapick.model.signals import RESIDENCY_WINDOW, AdapterSignals
@@ -93,5 +95,5 @@ class Courses:
             evictions=evictions,
             mean_residency=course.stayed.total(now) / 1000 / evictions if evictions else None,
             latency_p95=course.latency.quantile(0.95, now=now),
-            first_seen=first if (first := self._traffic.first(name)) is not None else now,
+            first_seen=first if isfinite(first := self._traffic.first(name) or 0.0) else None,
         )
