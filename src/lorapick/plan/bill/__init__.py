@@ -1,0 +1,1 @@
+"""What adapters cost: swaps, slots, fleets, merging, and the bill. Pure functions from numbers to reports."""
