@@ -1,4 +1,7 @@
-"""`lorapick plan placement`: where adapters would be placed, what would move for it, and why. Nothing is done.
+"""`lorapick plan`: what would be decided, or what would fit and cost. Nothing is done.
+
+Each of its commands has a file `plan_<name>.py`; `placement` is here: where adapters would be placed, what would move
+for it, and why.
 
 In: a file with pods and adapters, as a placement sees them; or a running picker (`--dry-run`). Out: loads, drops,
 replicas without a slot, costs. Exit code 2 for bad input, 1 when the picker refuses.
@@ -9,6 +12,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -24,6 +28,8 @@ from lorapick.model.units import Seconds
 from lorapick.wire.admin_answers import PlanAnswer
 
 Entry = TypeVar("Entry", PodRoom, PlacedAdapter)
+COMMANDS = ("size",)
+"""Beside `placement`; the module of each is `lorapick.cli.plan_<name>`, with `register(app)`."""
 _PATIENCE: Seconds = 30.0
 """The picker's own with its solver is half of that."""
 
@@ -38,9 +44,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    plans = typer.Typer(no_args_is_help=True, help="Say what would be decided, without doing it.")
+    plans = typer.Typer(no_args_is_help=True, help="Say what would be decided, fit or cost, without doing it.")
     plans.command("placement")(placement)
-    plans.callback()(lambda: None)
+    for name in COMMANDS:
+        import_module(f"lorapick.cli.plan_{name}").register(plans)
     app.add_typer(plans, name="plan")
 
 

@@ -48,6 +48,13 @@ class PeftConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Names of modules, or a regular expression; `all-linear` is a word of its own."""
     rank_pattern: dict[str, int] | None = None
     alpha_pattern: dict[str, float] | None = None
+    exclude_modules: list[str] | str | None = None
+    layers_to_transform: list[int] | int | None = None
+    """Numbers of the layers that have the targets; None: all."""
+    layers_pattern: list[str] | str | None = None
+    """Name of the list of layers, when it is not the first one."""
+    target_parameters: list[str] | None = None
+    """Tensors of the base model that are no modules: experts in one."""
     use_rslora: bool | None = None
     """Whether what the adapter adds is scaled by alpha/√r instead of alpha/r."""
     use_dora: bool | None = None
@@ -102,10 +109,23 @@ class Tensors(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are vectors of DoRA."""
 
 
-class _Tensor(msgspec.Struct):
+class Tensor(msgspec.Struct):
+    """One tensor, by the header."""
+
     dtype: str
     shape: list[int]
     data_offsets: tuple[int, int]
+    """Where it begins and ends among the bytes after the header."""
+
+    @property
+    def elements(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+    @property
+    def size(self) -> Bytes:
+        """What it takes in the file."""
+        return self.data_offsets[1] - self.data_offsets[0]
 
 
 def parse_config(content: bytes, *, file: str) -> PeftConfig:
@@ -146,26 +166,33 @@ def header_length(first: bytes, *, file: str, file_size: Bytes) -> Bytes:
     return length
 
 
-def parse_header(header: bytes, *, file: str, file_size: Bytes) -> Tensors:
-    """Read the header of a safetensors file (without the 8 bytes before it).
+def parse_tensors(header: bytes, *, file: str, file_size: Bytes) -> dict[str, Tensor]:
+    """Read each tensor's name, type, shape and place from the header (without the 8 bytes before it).
 
     Raises:
         PeftError: it is none, or the tensors that it names are not what the file has room for.
     """
     try:
         raw = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
-        tensors = {
-            name: msgspec.json.decode(each, type=_Tensor) for name, each in raw.items() if name != "__metadata__"
-        }
+        tensors = {name: msgspec.json.decode(each, type=Tensor) for name, each in raw.items() if name != "__metadata__"}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeftError(f"{file}: its header is not one of safetensors: {error}") from None
-    size = file_size - LENGTH_BYTES - len(header)
-    _check_places(tensors, size=size, file=file)
-    pairs = {name: _module(name) for name in tensors if _is_pair(name)}
+    _check_places(tensors, size=file_size - LENGTH_BYTES - len(header), file=file)
+    return tensors
+
+
+def parse_header(header: bytes, *, file: str, file_size: Bytes) -> Tensors:
+    """Read what the header says of the adapter as a whole.
+
+    Raises:
+        PeftError: as `parse_tensors`.
+    """
+    tensors = parse_tensors(header, file=file, file_size=file_size)
+    pairs = {name: module_of(name) for name in tensors if _is_pair(name)}
     whole = [_whole(name) for name in tensors if name not in pairs and _is_whole(name)]
     return Tensors(
         count=len(tensors),
-        size=size,
+        size=file_size - LENGTH_BYTES - len(header),
         rank=max((rank for name in pairs if (rank := _rank(name, tensors[name].shape)) is not None), default=None),
         targets=tuple(dict.fromkeys(module.rpartition(".")[2] for module in pairs.values())),
         whole=tuple(dict.fromkeys(whole)),
@@ -220,7 +247,7 @@ def _needs(config: PeftConfig, tensors: Tensors | None) -> Iterable[str]:
         yield f"modules_to_save={module}"
 
 
-def _check_places(tensors: dict[str, _Tensor], *, size: Bytes, file: str) -> None:
+def _check_places(tensors: dict[str, Tensor], *, size: Bytes, file: str) -> None:
     """That tensors fill the file from end to end, each as long as its shape says."""
     at = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: item[1].data_offsets):
@@ -238,7 +265,7 @@ def _check_places(tensors: dict[str, _Tensor], *, size: Bytes, file: str) -> Non
         raise PeftError(f"{file}: {size} bytes of tensors, {at} by its header; it was cut off: copy it again")
 
 
-def _has_shape(tensor: _Tensor) -> bool:
+def _has_shape(tensor: Tensor) -> bool:
     return len(tensor.shape) <= MOST_SIDES and all(0 <= side <= HIGHEST_SIDE for side in tensor.shape)
 
 
@@ -255,7 +282,8 @@ def _whole(name: str) -> str:
     return name.removesuffix(".weight").removesuffix(".modules_to_save").rpartition(".")[2]
 
 
-def _module(name: str) -> str:
+def module_of(name: str) -> str:
+    """The module of a tensor that LoRA made: its name up to the first part that begins with `lora_`."""
     parts = name.split(".")
     return ".".join(parts[: next(place for place, part in enumerate(parts) if part.startswith("lora_"))])
 
@@ -264,5 +292,5 @@ def _rank(name: str, shape: list[int]) -> int | None:
     """From the matrix that projects down: one row for each rank. Experts in one tensor have ranks times experts."""
     if ".lora_A" not in name and ".lora_embedding_A" not in name:
         return None
-    fused = _module(name).endswith((".experts", ".experts.base_layer"))
+    fused = module_of(name).endswith((".experts", ".experts.base_layer"))
     return shape[0] or None if len(shape) == 2 and not fused else None
