@@ -1,0 +1,94 @@
+"""What a fleet settles at: hit ratio, swap rate, residency, P95, from rates and slots, in milliseconds of computing.
+
+In: a fleet, demand, times. Out: a `Prediction`. Pure. Not here: what is good enough (see `plan.gate`), and anything
+that changes over time: for that there is the simulator.
+
+Holds where requests come as a Poisson stream of fixed rates per adapter, pods evict the least recently used, and pods
+keep up. Against the simulator it is within two points of hit ratio there (`python -m bench.prediction`).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lorapick.model.units import Seconds
+from lorapick.plan.prediction.latency import mean_latency, p95
+from lorapick.plan.prediction.lru import hits
+from lorapick.plan.prediction.routing import Cache, caches
+from lorapick.plan.prediction.values import Costs, Demand, FleetShape, Prediction
+
+MOST_BUSY = 0.9
+"""Share of a pod's time for loads beyond which its queue is not reckoned any longer."""
+_ROUNDS = 3
+"""Misses make requests stay longer, and longer stays fill pods, which sends more elsewhere."""
+
+
+def predict(fleet: FleetShape, demand: Sequence[Demand], *, costs: Costs | None = None) -> Prediction:
+    """Predict.
+
+    Raises:
+        ValueError: there is no pod, an unknown policy, a negative rate, or times that cannot be.
+    """
+    costs = costs or Costs()
+    _check(fleet, demand, costs=costs)
+    active = [each for each in demand if each.rate > 0]
+    latency = mean_latency(0.0, 0.0, costs=costs)
+    for _ in range(_ROUNDS):
+        found = _settled(fleet, active, costs=costs, latency=latency)
+        latency = mean_latency(1.0 - (found.hit_ratio or 0.0), min(found.busy, MOST_BUSY), costs=costs)
+    return found
+
+
+def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, latency: Seconds) -> Prediction:
+    """The prediction when requests are on their pods for `latency` seconds on average."""
+    asked = sum(each.rate for each in active)
+    found = [
+        (cache, *_loads(cache, costs=costs)) for cache in (caches(fleet, active, latency=latency) if active else ())
+    ]
+    loads = sum(per_second for _, per_second, _ in found)
+    missed = sum(late for _, _, late in found) / asked if asked else None
+    swap_rate = loads / len(fleet.pods)
+    busy = swap_rate * costs.swap
+    return Prediction(
+        active=len(active),
+        slots=fleet.slots,
+        requests=asked,
+        hit_ratio=None if missed is None else 1.0 - missed,
+        load_ratio=loads / asked if asked else None,
+        swap_rate=swap_rate,
+        worst_swap_rate=max((per_second / cache.pods for cache, per_second, _ in found), default=0.0),
+        residency=sum(_in_use(cache) for cache, _, _ in found) / loads if loads > 0 else None,
+        busy=busy,
+        p95=p95(missed or 0.0, busy, costs=costs),
+    )
+
+
+def _loads(cache: Cache, *, costs: Costs) -> tuple[float, float]:
+    """Loads and missing requests of a cache, per second.
+
+    Who asks for an adapter that is on its way misses too, and causes no load of its own.
+    """
+    there = hits(cache.rates, cache.slots, shape=cache.shape)
+    # A load is of the first request that finds nothing; then `swap` seconds follow in which others join it.
+    first = cache.rates * (1.0 - there) / (1.0 + (1.0 - there) * cache.rates * costs.swap)
+    missed = first * (1.0 + cache.rates * costs.swap)
+    return float(first.sum()), float(np.minimum(missed, cache.rates).sum())
+
+
+def _in_use(cache: Cache) -> float:
+    return cache.pinned + min(max(cache.slots, 0), int((cache.rates > 0).sum()))
+
+
+def _check(fleet: FleetShape, demand: Sequence[Demand], *, costs: Costs) -> None:
+    if not fleet.pods:
+        raise ValueError("the fleet has no pods; nothing can be predicted without one")
+    for each in demand:
+        if not 0 <= each.rate < float("inf"):
+            raise ValueError(f"{each.adapter} has a rate of {each.rate:g}/s; a rate is 0 or more")
+    if not 0 <= costs.swap < float("inf"):
+        raise ValueError(f"a swap takes {costs.swap:g} s; give 0 or more")
+    if not 0 < costs.latency <= costs.latency_p95 < float("inf"):
+        raise ValueError(
+            f"median latency is {costs.latency:g} s and P95 {costs.latency_p95:g} s; the median is above 0 and the "
+            "P95 not below it"
+        )
