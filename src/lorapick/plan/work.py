@@ -16,6 +16,8 @@ from rich.table import Table as RichTable
 
 GIVEN = "given"
 """Source of what was put on the command line."""
+MOST, LEAST = 1e15, 1e-9
+"""Of an assumption, and of one that must not be 0: no product or quotient of a few leaves what a float can be."""
 UNITS = {
     "s": "seconds, shown as ms below one",
     "B": "bytes, shown as kB, MB or GB (powers of ten)",
@@ -38,7 +40,7 @@ class Figure(msgspec.Struct, frozen=True):
     unit: str
     """One of `UNITS`, or a word."""
     formula: str
-    """With the numbers put in: `14 GPUs x $3.50 x 730 h`. Empty for what was assumed."""
+    """With the numbers put in: `14 GPUs × $3.50 × 730 h`. Of an assumption: what it is."""
     source: str
     """Where formula or value come from: a measurement, a document, `GIVEN`."""
     article: str | None = None
@@ -99,8 +101,25 @@ class Report(msgspec.Struct, frozen=True):
         raise KeyError(name)
 
 
+def unlike_article(report: Report) -> Report:
+    """The report, without the article's figures where any number was given: they are of its own numbers."""
+    given = any(each.source == GIVEN for each in report.assumptions)
+    return without_article(report) if given else report
+
+
+def without_article(report: Report) -> Report:
+    """The report, with nothing beside its figures."""
+    return msgspec.structs.replace(
+        report, figures=tuple(msgspec.structs.replace(each, article=None) for each in report.figures)
+    )
+
+
 class Assumptions(Mapping[str, float]):
-    """Numbers that a plan starts from: defaults with their sources, some of them replaced by what was given."""
+    """Numbers that a plan starts from: defaults with their sources, some of them replaced by what was given.
+
+    Raises:
+        ValueError: there is no such name, or a number is below 0 or not finite.
+    """
 
     def __init__(self, defaults: Sequence[Figure], given: Mapping[str, float | None]) -> None:
         unknown = [name for name in given if name not in [each.name for each in defaults]]
@@ -115,6 +134,16 @@ class Assumptions(Mapping[str, float]):
             raise TypeError(f"{name} is {value!r}, no number")
         return value
 
+    def above_zero(self, *names: str) -> None:
+        """Refuse zeros where something is divided by them.
+
+        Raises:
+            ValueError: naming the first.
+        """
+        for name in names:
+            if self[name] < LEAST:
+                raise ValueError(f"{name} {self[name]:g}: it must be above 0, at least {LEAST:g}")
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
@@ -122,15 +151,17 @@ class Assumptions(Mapping[str, float]):
         return len(self._values)
 
 
-def assumed(name: str, value: float, *, unit: str, source: str, article: str | None = None) -> Figure:
-    """A default, with where it comes from."""
-    return Figure(name, value, unit, "", source, article)
+def assumed(name: str, value: float, *, unit: str, what: str, source: str) -> Figure:
+    """A default: what it is, and where it comes from. A whole one takes whole numbers only."""
+    return Figure(name, value, unit, what, source)
 
 
 def _replaced(default: Figure, value: float | None) -> Figure:
     if value is None:
         return default
-    return Figure(default.name, value, default.unit, "", GIVEN)
+    if not 0 <= value <= MOST:  # not NaN either
+        raise ValueError(f"{default.name} {value:g}: give a number from 0 to {MOST:g}")
+    return Figure(default.name, value, default.unit, default.formula, GIVEN)
 
 
 # -- numbers as people read them
@@ -196,9 +227,10 @@ def print_report(console: Console, report: Report, *, show_work: bool = False) -
     """Title, figures with the article's beside them, tables, notes; with `show_work` formulas, sources, assumptions."""
     console.print(report.title, style="bold", highlight=False, markup=False)
     if show_work and report.assumptions:
-        _print(console, "assumed", report.assumptions, columns=("value", "source"))
+        _print(console, "assumed", figures=report.assumptions, columns=("value", "what", "source"))
+    work = ("formula", "source") if show_work else ()
     columns = ("value", *(("article",) if any(each.article for each in report.figures) else ()))
-    _print(console, "figures", report.figures, columns=(*columns, "formula", "source") if show_work else columns)
+    _print(console, "figures", figures=report.figures, columns=(*columns, *work))
     for table in report.tables:
         _print_table(console, table)
     for note in report.notes:
@@ -207,7 +239,7 @@ def print_report(console: Console, report: Report, *, show_work: bool = False) -
         console.print("Formulas, sources and assumptions: --show-work", style="dim", highlight=False)
 
 
-def _print(console: Console, title: str, figures: Sequence[Figure], *, columns: Sequence[str]) -> None:
+def _print(console: Console, title: str, *, figures: Sequence[Figure], columns: Sequence[str]) -> None:
     table = RichTable(title=title, title_justify="left")
     table.add_column("", overflow="fold")
     for column in columns:
@@ -224,7 +256,7 @@ def cell(figure: Figure, column: str) -> str:
             return shown(figure.value, figure.unit)
         case "article":
             return figure.article or ""
-        case "formula":
+        case "formula" | "what":
             return figure.formula
         case _:
             return figure.source

@@ -21,7 +21,7 @@ from lorapick.plan.work import (
     to_json,
 )
 
-PRICE = assumed("price", 3.5, unit="USD/h", source="somewhere")
+PRICE = assumed("price", 3.5, unit="USD/h", what="of a GPU and hour", source="somewhere")
 REPORT = Report(
     "a fleet",
     (Figure("cost", 12_775, "USD", "5 GPUs × $3.50 × 730 h", "arithmetic", "$12,775"),),
@@ -74,6 +74,10 @@ def test_given_numbers_replace_defaults_and_say_so():
     assert (dict(Assumptions((PRICE,), {"price": None})), len(assume)) == ({"price": 3.5}, 1)
     with pytest.raises(ValueError, match="prize: there are price"):
         Assumptions((PRICE,), {"prize": 1.0})
+    with pytest.raises(ValueError, match="price -1: give a number from 0 to 1e"):
+        Assumptions((PRICE,), {"price": -1.0})
+    with pytest.raises(ValueError, match="price 0: it must be above 0, at least 1e-09"):
+        Assumptions((PRICE,), {"price": 0.0}).above_zero("price")
 
 
 def test_figures_are_found_by_name():
@@ -91,7 +95,7 @@ def printed(show_work):
 def test_work_is_shown_when_asked_for():
     short, full = printed(False), printed(True)
     assert "$12,775" in short and "730 h" not in short and "--show-work" in short
-    assert "5 GPUs × $3.50 × 730 h" in full and "somewhere" in full
+    assert "5 GPUs × $3.50 × 730 h" in full and "somewhere" in full and "of a GPU and hour" in full
     assert "nothing [else]" in short and "[one]" in short
 
 

@@ -16,12 +16,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 8.0, 8.0, 22.0
 
 
 class Span(NamedTuple):
-    """The stretch of time that a chart shows."""
+    """The stretch of time, or of another number from 0, that a chart shows."""
 
     start: Seconds
     end: Seconds
-    begin: Seconds
-    """Seconds after midnight at t = 0."""
+    begin: Seconds | None
+    """Seconds after midnight at t = 0. None: the numbers are no times."""
 
 
 class Line(NamedTuple):
@@ -144,12 +144,18 @@ def _grid(span: Span, marks: Sequence[tuple[float, str]]) -> str:
 def _time_axis(span: Span, height: float) -> str:
     across = _across(span)
     parts = [f'<path class="axis" d="M{_LEFT:.0f} {height - _BOTTOM:.1f}H{WIDTH - _RIGHT:.0f}"/>']
-    for t, name in clock_ticks(span.start, span.end, begin=span.begin):
+    for t, name in _along(span):
         x = across(t)
         anchor = "end" if x > WIDTH - _RIGHT - 20 else "middle"
         parts.append(f'<path class="axis" d="M{x:.1f} {height - _BOTTOM:.1f}v4"/>')
         parts.append(f'<text class="tick" x="{x:.1f}" y="{height - 6:.1f}" text-anchor="{anchor}">{name}</text>')
     return "".join(parts)
+
+
+def _along(span: Span) -> list[tuple[float, str]]:
+    if span.begin is None:
+        return [(each, _plain(each)) for each in ticks(span.end) if each >= span.start]
+    return clock_ticks(span.start, span.end, begin=span.begin)
 
 
 def _plain(value: float) -> str:

@@ -1,0 +1,90 @@
+"""A report of the planner as one HTML page that needs nothing else: figures, work, tables, charts.
+
+In: a report. Out: text. Not here: writing it to a file; how lines are drawn (see `sim.page.charts`).
+"""
+
+from collections.abc import Sequence
+from html import escape
+from itertools import cycle
+
+from lorapick.plan.work import Chart, Figure, Report, Table, cell
+from lorapick.sim.page.assets import STYLE
+from lorapick.sim.page.charts import Axis, Line, Span, line_chart
+from lorapick.sim.page.scales import log_range, ticks
+
+_STYLES = ("p95", "mean", "p99", "p50", "drain", "warm")
+"""Line styles of the page, in the order in which curves take them."""
+_MORE_STYLE = ".line.drain { stroke: var(--drain); } .line.warm { stroke: var(--warm); } td.words { max-width: 44em; }"
+
+
+def report_page(report: Report) -> str:
+    """Everything that the report has, formulas and sources always among it."""
+    article = any(each.article for each in report.figures)
+    columns = ("value", *(("article",) if article else ()), "formula", "source")
+    body = "".join(
+        (
+            f"<h1>{escape(report.title)}</h1>",
+            _figures(report.figures, columns),
+            *(_table(table) for table in report.tables),
+            _charts(report.charts),
+            _notes(report.notes),
+            f"<h2>Assumed</h2>{_figures(report.assumptions, ('value', 'what', 'source'))}"
+            if report.assumptions
+            else "",
+        )
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(report.title)}</title><style>{STYLE}{_MORE_STYLE}</style></head><body>{body}</body></html>\n"
+    )
+
+
+def _figures(figures: Sequence[Figure], columns: Sequence[str]) -> str:
+    kinds = ["" if column in ("value", "article") else ' class="words"' for column in columns]
+    heads = "".join(f"<th{kind}>{column}</th>" for column, kind in zip(columns, kinds, strict=True))
+    rows = "".join(
+        f"<tr><td>{escape(each.name)}</td>"
+        + "".join(f"<td{kind}>{escape(cell(each, column))}</td>" for column, kind in zip(columns, kinds, strict=True))
+        + "</tr>"
+        for each in figures
+    )
+    return f'<div class="scroll"><table><tr><th></th>{heads}</tr>{rows}</table></div>'
+
+
+def _table(table: Table) -> str:
+    heads = "".join(f"<th>{escape(name)}</th>" for name in table.head)
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in table.rows)
+    return f'<h2>{escape(table.title)}</h2><div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>'
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return f"<h2>Notes</h2><ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>" if notes else ""
+
+
+def _charts(charts: Sequence[Chart]) -> str:
+    return f'<h2>Charts</h2><div class="charts">{"".join(_chart(each) for each in charts)}</div>' if charts else ""
+
+
+def _chart(chart: Chart) -> str:
+    styled = list(zip(chart.curves, cycle(_STYLES)))
+    lines = [Line(curve.name, style, curve.values) for curve, style in styled]
+    drawn = line_chart(Span(chart.xs[0], chart.xs[-1], None), chart.xs, lines=lines, axis=_axis(chart))
+    keys = "".join(
+        f'<span class="key"><i class="stroke" style="background:var(--{style})"></i>{escape(curve.name)}</span>'
+        for curve, style in styled
+    )
+    return (
+        f'<figure><figcaption><h3>{escape(chart.title)}</h3><div class="soft">{keys}</div></figcaption>{drawn}'
+        f'<div class="soft">{escape(chart.x)}</div></figure>'
+    )
+
+
+def _axis(chart: Chart) -> Axis:
+    values = [value for curve in chart.curves for value in curve.values if value is not None]
+    if chart.log:
+        return Axis(*log_range(values), log=True)
+    highest = max((*values, 0.0))
+    steps = ticks(highest)
+    top = steps[-1] if steps[-1] >= highest else steps[-1] + steps[1]
+    return Axis(0.0, top or 1.0)
