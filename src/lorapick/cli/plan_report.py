@@ -19,6 +19,8 @@ from lorapick.plan.work import Figure, Report, print_report, shown, to_json, unl
 from lorapick.plan.work_page import report_page
 from lorapick.wire.units import UnitError, parse_duration, parse_size
 
+_WIDTH = 120
+"""Columns of a report where there is no terminal."""
 TextOption = tuple[str, str, str]
 """Name, default and help of an option that is no number."""
 
@@ -64,18 +66,18 @@ class _Command:
 
 
 def show(report: Report, *, as_json: bool, page: Path | None, show_work: bool) -> None:
-    """Print the report, or write its page and say where.
+    """Print the report; first write its page, where one is wanted.
 
     Raises:
         OSError: the page cannot be written.
     """
     if page is not None:
         page.write_text(report_page(report), encoding="utf-8")
-        print(f"{page}: {report.title}", file=sys.stderr)
     if as_json:
         print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
-    elif page is None:
-        print_report(Console(), report, show_work=show_work)
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
+        print_report(console, report, show_work=show_work)
 
 
 def _variable(option: str) -> str:
@@ -108,7 +110,9 @@ _COMMON = (
         "show_work", Annotated[bool, typer.Option("--show-work", help="With formulas and sources.")], default=False
     ),
     _keyword("as_json", Annotated[bool, typer.Option("--json", help="Say it as JSON.")], default=False),
-    _keyword("html", Annotated[Path | None, typer.Option("--html", help="Write a page with charts.")], default=None),
+    _keyword(
+        "html", Annotated[Path | None, typer.Option("--html", help="Also write a page with charts.")], default=None
+    ),
 )
 
 

@@ -14,7 +14,10 @@ from lorapick.sim.page.scales import log_range, ticks
 
 _STYLES = ("p95", "mean", "p99", "p50", "drain", "warm")
 """Line styles of the page, in the order in which curves take them."""
-_MORE_STYLE = ".line.drain { stroke: var(--drain); } .line.warm { stroke: var(--warm); } td.words { max-width: 44em; }"
+_MORE_STYLE = """
+.line.drain { stroke: var(--drain); } .line.warm { stroke: var(--warm); }
+td.words { max-width: 44em; } .charts figure { max-width: 720px; }
+"""
 
 
 def report_page(report: Report) -> str:

@@ -49,7 +49,7 @@ def test_help_has_every_default(name):
 def test_page_is_written(tmp_path):
     page = tmp_path / "fleet.html"
     result = ran("fleet", "--html", str(page))
-    assert result.exit_code == 0 and "fleet.html" in result.stderr and "<svg" in page.read_text()
+    assert result.exit_code == 0 and "$275,940" in result.output and "<svg" in page.read_text()
     assert ran("fleet", "--html", str(tmp_path / "no" / "where.html")).exit_code == 2
 
 
