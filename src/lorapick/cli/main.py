@@ -30,7 +30,7 @@ COMMANDS = {
     "placement": "Say what should be where on a running picker, and what stands in the way.",
     "config": "Check a configuration.",
     "schedules": "Say when each schedule of a configuration fires next, on local clocks and in UTC.",
-    "plan": "Say where adapters would be placed, what would move for it, and why.",
+    "plan": "Say what would fit, what it would cost, and where adapters would be placed.",
     "simulate": "Play a scenario under one or more policies, beside the article's figures.",
     "scenarios": "List the scenarios that can be played.",
     "replay": "Put a picker's event log through the core again; the decisions must be the same.",

@@ -137,7 +137,7 @@ def _shape(config: _Config, *, file: str, prefix: str) -> ModelShape:
             f"{file}: model_type is {model_type!r}, whose layers are not known here{hint}; "
             f"there are {', '.join([*LAYOUTS, *_WITH_PARTS])}"
         )
-    read = _Reader(config, model_type, file)
+    read = _Reader(config, model_type, file=file)
     heads = read.size("num_attention_heads")
     hidden = read.size("hidden_size")
     shape = ModelShape(
@@ -159,7 +159,7 @@ def _shape(config: _Config, *, file: str, prefix: str) -> ModelShape:
 class _Reader:
     """Takes sizes out of a configuration, and says what is wrong with them."""
 
-    def __init__(self, config: _Config, model_type: str, file: str) -> None:
+    def __init__(self, config: _Config, model_type: str, *, file: str) -> None:
         self.config = config
         self.model_type = model_type
         self.file = file

@@ -3,12 +3,13 @@
 In: a `PeftConfig` and names of modules. Out: `Targets`, which answers for each name. Not here: the model's layers (see
 `wire.model_modules`), what was in fact saved (the tensors say that).
 
-The rules are those of PEFT since huggingface/peft#3318. Patterns are regular expressions out of the file, matched against names of some 60
-characters; one that was made to run for ever does so here as it does in PEFT.
+The rules are those of PEFT since huggingface/peft#3318. Patterns are regular expressions out of the file, matched
+against names of some 60 characters; one that was made to run for ever does so here as it does in PEFT.
 """
 
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -90,14 +91,18 @@ class Targets:
         return self._compiled(self.named)
 
     @cached_property
+    def _unwanted(self) -> list[str] | re.Pattern[str]:
+        excluded = self.config.exclude_modules or []
+        return self._compiled(excluded) if isinstance(excluded, str) else excluded
+
+    @cached_property
     def _whole(self) -> list[re.Pattern[str]]:
         return [self._compiled(rf"(^|.*\.){name}($|\..*)") for name in self.config.modules_to_save or ()]
 
     def _excluded(self, module: str) -> bool:
-        excluded = self.config.exclude_modules or []
-        if isinstance(excluded, str):
-            return self._compiled(excluded).fullmatch(module) is not None
-        return any(module == name or module.endswith(f".{name}") for name in excluded)
+        if isinstance(self._unwanted, re.Pattern):
+            return self._unwanted.fullmatch(module) is not None
+        return any(module == name or module.endswith(f".{name}") for name in self._unwanted)
 
     def _in_layers(self, module: str) -> bool:
         wanted = self.config.layers_to_transform
@@ -107,18 +112,26 @@ class Targets:
         return number is not None and number in ([wanted] if isinstance(wanted, int) else wanted)
 
     def _layer(self, module: str) -> int | None:
+        for pattern in self._numbers:
+            if found := pattern.match(module):
+                return int(found.group(pattern.groups))
+        return None
+
+    @cached_property
+    def _numbers(self) -> list[re.Pattern[str]]:
         # The first number of a name: the second one is an expert's (huggingface/peft#3318).
         named = self.config.layers_pattern or []
-        for name in [named] if isinstance(named, str) else named or [r"[^.]*"]:
-            if found := self._compiled(rf".*?\.{name}\.(\d+)\.").match(module):
-                return int(found.group(1))
-        return None
+        names = [named] if isinstance(named, str) else named or [r"[^.]*"]
+        return [self._compiled(rf".*?\.{name}\.(\d+)\.") for name in names]
 
     def _pattern(self, key: str) -> re.Pattern[str]:
         return self._compiled(rf"(.*\.)?({key})$")
 
     def _compiled(self, pattern: str) -> re.Pattern[str]:
         try:
-            return re.compile(pattern)
+            with warnings.catch_warnings():
+                # Python's doubts about `[[` are not ours to pass on.
+                warnings.simplefilter("ignore", FutureWarning)
+                return re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             raise PeftError(f"{self._file}: {pattern!r} is no regular expression: {error}") from None

@@ -117,7 +117,7 @@ def reckoned(config: PeftConfig, shape: ModelShape, *, dtype: str, file: str) ->
     reached = [each for each in inner if targets.reach(each.module)]
     if not targets.all_linear:
         reached += [each for each in outer if targets.reach(each.module)]
-    _require_known(targets, reached, [*inner, *outer], file=file)
+    _require_known(targets, reached, modules=[*inner, *outer], file=file)
     whole = [each for each in (*inner, *outer) if targets.whole(each.module)]
     width, name = width_of(dtype), SHORT_DTYPES.get(dtype.lower(), dtype.lower())
     ones = [_pair(each, targets, width=width, dtype=name) for each in reached]
@@ -136,7 +136,7 @@ def measured(config: PeftConfig, tensors: Mapping[str, Tensor], *, file: str) ->
     for name, tensor in tensors.items():
         module = module_of(name) if ".lora_" in name else name.removesuffix(".weight")
         modules.setdefault(module.removeprefix(_SAVED_UNDER), {})[name] = tensor
-    ones = [_saved(module, many, targets) for module, many in modules.items()]
+    ones = [_saved(module, many, targets=targets) for module, many in modules.items()]
     sides = [(each.module, each.outputs, each.inputs, each.rank) for each in ones]
     narrow = Counter(
         f"{module.rpartition('.')[2]} ({outputs} × {inputs}, rank {rank})"
@@ -167,7 +167,7 @@ def _pair(each: Projection, targets: Targets, *, width: Bytes, dtype: str) -> _O
     )
 
 
-def _saved(module: str, tensors: Mapping[str, Tensor], targets: Targets) -> _One:
+def _saved(module: str, tensors: Mapping[str, Tensor], *, targets: Targets) -> _One:
     down = next((each.shape for name, each in tensors.items() if _is_side(name, "A") and len(each.shape) == 2), None)
     up = next((each.shape for name, each in tensors.items() if _is_side(name, "B") and len(each.shape) == 2), None)
     # Experts in one tensor have ranks times experts: neither is the rank.
@@ -210,7 +210,7 @@ def _together(ones: Iterable[_One]) -> tuple[ModuleSize, ...]:
     )
 
 
-def _require_known(targets: Targets, reached: list[Projection], modules: list[Projection], *, file: str) -> None:
+def _require_known(targets: Targets, reached: list[Projection], *, modules: list[Projection], file: str) -> None:
     names = ", ".join(dict.fromkeys(each.name for each in modules))
     unknown = list(targets.unmatched([each.module for each in modules]))
     if unknown:

@@ -45,7 +45,7 @@ def warnings(size: AdapterSize, config: PeftConfig) -> Iterable[str]:
     if size.narrow:
         yield f"rank above a module's narrower side, where it adds nothing: {', '.join(size.narrow)}"
     if size.uncounted:
-        yield f"asked for, and not counted since its size is not known from the configuration: {', '.join(size.uncounted)}"
+        yield f"not counted, since the configuration does not say how large: {', '.join(size.uncounted)}"
     whole = [each for each in size.modules if each.rank is None and each.inputs is None]
     if whole:
         names = ", ".join(f"{each.module} ({each.parameters:,})" for each in whole[:5])

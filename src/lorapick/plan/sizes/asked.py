@@ -22,7 +22,7 @@ def asked(shape: ModelShape, *, rank: int, alpha: float | None, targets: str, rs
         shape: whose modules `targets` are.
         rank: at least 1; of every pair.
         alpha: None: not decided.
-        targets: names of modules with commas between, in full or without `_proj`; `all-linear`; or a regular expression.
+        targets: names with commas between, in full or without `_proj`; `all-linear`; or a regular expression.
         rslora: scale by alpha/√r.
 
     Raises:
@@ -43,10 +43,10 @@ def _targets(shape: ModelShape, words: str) -> list[str] | str:
     wanted = [word for part in words.split(",") if (word := part.strip())]
     if not wanted:
         raise PeftError(f"targets {words!r}: name some of {', '.join(names)}, or {ALL_LINEAR}")
-    return list(dict.fromkeys(_name(word, names, modules) for word in wanted))
+    return list(dict.fromkeys(_name(word, names, modules=modules) for word in wanted))
 
 
-def _name(word: str, names: Sequence[str], modules: Sequence[str]) -> str:
+def _name(word: str, names: Sequence[str], *, modules: Sequence[str]) -> str:
     for name in (word, f"{word}_proj"):
         if name in names or any(module == name or module.endswith(f".{name}") for module in modules):
             return name
