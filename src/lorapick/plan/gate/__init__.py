@@ -1,0 +1,1 @@
+"""Whether a rollout of adapters may go out: predicted, judged by rules, with the cheapest change that would pass."""

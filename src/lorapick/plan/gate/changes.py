@@ -1,0 +1,181 @@
+"""What would pass: the smallest change of each kind, cheapest kind first.
+
+In: the plan that fails, how plans are judged. Out: changes with what they would lead to. Not here: the rules.
+
+Kinds, by what they cost: another policy and pins are configuration; slots take KV memory; pods cost money; fewer
+adapters are what nobody asked for. Of each kind the smallest amount that passes is searched with the prediction, by
+halving: more slots and pods, and fewer adapters, never hit less. Pins are tried by themselves and with slots. One that
+does not pass is told as well, with how far it comes.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+
+import msgspec
+
+from lorapick.model.adapters import PinSpec
+from lorapick.model.units import AdapterName
+from lorapick.plan.gate.values import Change, Level, Plan
+from lorapick.plan.prediction.routing import KINDS, Kind
+from lorapick.plan.prediction.values import Demand, FleetShape, Prediction
+
+TOP = 10
+"""Adapters that are pinned in one go: the article's."""
+MOST_SLOTS = 128
+MOST_PODS = 4
+"""Times as many pods as there are, up to which it is searched."""
+POLICY = "weighted"
+Judged = Callable[[Plan], tuple[Prediction, Level]]
+
+
+def changes(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> tuple[Change, ...]:
+    """Every kind, those that pass first, each group cheapest first.
+
+    Args:
+        plan: what fails.
+        judged: what a plan leads to, and the level of that.
+        new: adapters of the rollout: they are given up before others.
+    """
+    found = list(_all(plan, judged, new=new))
+    return tuple(sorted(found, key=lambda change: not change.passes))
+
+
+def _all(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> Iterator[Change]:
+    if KINDS[plan.fleet.policy] is not Kind.POOLED:
+        words = f"picking.policy: {POLICY} instead of {plan.fleet.policy}"
+        yield _change(with_policy(plan), judged, kind="policy", words=words)
+    slots = _least(lambda extra: passes(with_slots(plan, extra), judged), most=MOST_SLOTS)
+    yield from _pinning(plan, judged, slots=slots)
+    if slots:
+        yield _change(with_slots(plan, slots), judged, kind="slots", words=_slots(plan, slots))
+    count = len(plan.fleet.pods)
+    pods = _least(lambda extra: passes(with_pods(plan, extra), judged), most=MOST_PODS * count)
+    if pods:
+        words = f"{count + pods} pods instead of {count}"
+        yield _change(with_pods(plan, pods), judged, kind="pods", words=words)
+    order = _droppable(plan, new=new)
+    drop = _least(lambda extra: passes(without(plan, order[:extra]), judged), most=len(order))
+    if drop:
+        left = len(plan.demand) - drop
+        words = f"{left} adapters instead of {len(plan.demand)}: without {_listed(order[:drop])}"
+        yield _change(without(plan, order[:drop]), judged, kind="fewer", words=words)
+
+
+def _pinning(plan: Plan, judged: Judged, *, slots: int | None) -> Iterator[Change]:
+    """Pins alone, and with slots if fewer of those are enough then."""
+    names = _pins_of(plan)[:TOP]
+    if not names:
+        return
+    pinned = with_pins(plan, TOP)
+    yield _change(pinned, judged, kind="pins", words=f"pin {_listed(names)}")
+    fewer = _least(lambda extra: passes(with_slots(pinned, extra), judged), most=(slots or MOST_SLOTS + 1) - 1)
+    if fewer:
+        words = f"{_slots(plan, fewer)}, and pin {_listed(names)}"
+        yield _change(with_slots(pinned, fewer), judged, kind="pins+slots", words=words)
+
+
+COSTS = {
+    "policy": "configuration", "pins": "configuration", "pins+slots": "KV memory for the slots",
+    "slots": "KV memory for the slots", "pods": "GPUs", "fewer": "the adapters left out",
+}  # fmt: skip
+"""What each kind costs; `lorapick plan slots` and `plan fleet` have the numbers."""
+
+
+def _change(plan: Plan, judged: Judged, *, kind: str, words: str) -> Change:
+    prediction, level = judged(plan)
+    return Change(
+        kind=kind,
+        words=words,
+        costs=COSTS[kind],
+        passes=level is not Level.FAIL,
+        level=level,
+        prediction=prediction,
+        plan=plan,
+    )
+
+
+def passes(plan: Plan, judged: Judged) -> bool:
+    """Whether nothing fails."""
+    return judged(plan)[1] is not Level.FAIL
+
+
+def _least(enough: Callable[[int], bool], *, most: int) -> int | None:
+    """The smallest amount from 1 to `most` that is enough; None: not even `most` is."""
+    high = 1
+    while high < most and not enough(high):
+        high = min(2 * high, most)
+    if most < 1 or not enough(high):
+        return None
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def with_policy(plan: Plan) -> Plan:
+    """Routed to where adapters are."""
+    return msgspec.structs.replace(plan, fleet=msgspec.structs.replace(plan.fleet, policy=POLICY))
+
+
+def with_pins(plan: Plan, top: int) -> Plan:
+    """The most popular adapters that have no pin pinned once each, as long as pods have room for that."""
+    chosen = _pins_of(plan)[:top]
+    pinned = (
+        msgspec.structs.replace(each, pin=PinSpec(replicas=1)) if each.adapter in chosen else each
+        for each in plan.demand
+    )
+    return msgspec.structs.replace(plan, demand=tuple(pinned))
+
+
+def with_slots(plan: Plan, extra: int) -> Plan:
+    """So many more slots on each pod."""
+    pods = tuple(
+        msgspec.structs.replace(pod, limits=msgspec.structs.replace(pod.limits, max_loras=pod.limits.max_loras + extra))
+        for pod in plan.fleet.pods
+    )
+    return msgspec.structs.replace(plan, fleet=msgspec.structs.replace(plan.fleet, pods=pods))
+
+
+def with_pods(plan: Plan, extra: int) -> Plan:
+    """So many more pods like the last one."""
+    fleet = plan.fleet
+    more = (msgspec.structs.replace(fleet.pods[-1], name=f"new-pod-{number + 1:02d}") for number in range(extra))
+    return msgspec.structs.replace(plan, fleet=FleetShape(pods=(*fleet.pods, *more), policy=fleet.policy))
+
+
+def without(plan: Plan, names: Collection[AdapterName]) -> Plan:
+    """Without some adapters; their traffic goes to those that stay, in proportion."""
+    total = sum(each.rate for each in plan.demand)
+    stay = [each for each in plan.demand if each.adapter not in names]
+    left = sum(each.rate for each in stay)
+    factor = total / left if left else 1.0
+    demand = tuple(msgspec.structs.replace(each, rate=each.rate * factor) for each in stay)
+    return msgspec.structs.replace(plan, demand=demand)
+
+
+def _pins_of(plan: Plan) -> list[AdapterName]:
+    """Adapters without a pin, most popular first; half of the slots stay free of pins."""
+    room = plan.fleet.slots // 2 - sum(each.pin is not None for each in plan.demand)
+    return [each.adapter for each in _popular(plan.demand) if each.pin is None][: max(room, 0)]
+
+
+def _droppable(plan: Plan, *, new: Collection[AdapterName]) -> list[AdapterName]:
+    """Who is given up first: the least popular of the rollout, or of all when it brings nobody."""
+    rare = [each.adapter for each in reversed(_popular(plan.demand))]
+    mine = [name for name in rare if name in new]
+    return mine or rare[:-1]
+
+
+def _popular(demand: Collection[Demand]) -> list[Demand]:
+    return sorted((each for each in demand if each.rate > 0), key=lambda each: -each.rate)
+
+
+def _slots(plan: Plan, extra: int) -> str:
+    now = sorted({pod.limits.max_loras for pod in plan.fleet.pods})
+    then = ", ".join(str(slots + extra) for slots in now)
+    return f"{then} slots per pod instead of {', '.join(map(str, now))}"
+
+
+def _listed(names: list[AdapterName]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

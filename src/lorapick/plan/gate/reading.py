@@ -1,0 +1,132 @@
+"""A rollout as people write it down: text to lists, splits, differences.
+
+In: the text of a file, or of `--split`. Out: a `Rollout`. Not here: opening files, what follows (see `gate.rollout`).
+
+A file is one of these:
+
+    a list          names, or mappings with `name` and what is known of it; in plain text one name per line, and
+                    behind it requests per second if they are known
+    a difference    plain text whose lines begin with `+` or `-`
+    a split         a mapping from names to weights: `legal: 50`, `legal-experiment: 50`; or a list of such mappings
+    a document      a mapping with `adapters`, `add`, `remove`, `split`
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a file that is still read."""
+KEYS = ("adapters", "add", "remove", "split")
+
+
+def parse(content: bytes, *, file: str) -> Rollout:
+    """Read a file.
+
+    Raises:
+        RolloutError: it is none of these; the message has the file.
+    """
+    if len(content) > LARGEST:
+        raise RolloutError(f"{file}: larger than {LARGEST} bytes, so not a list of adapters")
+    try:
+        text = content.decode()
+        return _lines(text) if not file.endswith((".yaml", ".yml", ".json")) else _document(msgspec.yaml.decode(text))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise RolloutError(f"{file}: {error}") from None
+
+
+def split_of(text: str) -> dict[str, float]:
+    """`a: 50, a-experiment: 50`.
+
+    Raises:
+        RolloutError: it is not written like that.
+    """
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        name, colon, weight = part.rpartition(":")
+        name = name.strip()
+        try:
+            number = float(weight)
+        except ValueError:
+            number = None
+        if not colon or not name or number is None:
+            raise RolloutError(f"split {text!r}: write it as `a: 50, a-experiment: 50`")
+        if name in weights:
+            raise RolloutError(f"split {text!r}: {name} is there twice")
+        weights[name] = number
+    return weights
+
+
+def _lines(text: str) -> Rollout:
+    lines = [stripped for line in text.splitlines() if (stripped := line.partition("#")[0].strip())]
+    if not lines:
+        raise RolloutError("lists no adapters; write one name per line")
+    signed = [line for line in lines if line[0] in "+-"]
+    if not signed:
+        return Rollout(adapters=tuple(_line(line) for line in lines))
+    if len(signed) != len(lines):
+        plain = next(line for line in lines if line[0] not in "+-")
+        raise RolloutError(f"{plain!r} has no sign and other lines do; a difference has + or - before each name")
+    return Rollout(
+        added=tuple(_line(line[1:].strip()) for line in lines if line[0] == "+"),
+        removed=tuple(line[1:].strip() for line in lines if line[0] == "-"),
+    )
+
+
+def _line(line: str) -> Listed:
+    words = line.split()
+    if not 1 <= len(words) <= 2:
+        raise RolloutError(f"{line!r}: a line has a name, and requests per second if they are known")
+    try:
+        rate = float(words[1]) if len(words) == 2 else None
+    except ValueError:
+        raise RolloutError(f"{line!r}: {words[1]!r} is no number of requests per second") from None
+    return Listed(name=words[0], rate=rate)
+
+
+def _document(found: Any) -> Rollout:
+    if isinstance(found, list):
+        if found and all(_is_split(each) for each in found):
+            return Rollout(splits=_splits(found))
+        return Rollout(adapters=_listed(found, place="adapters"))
+    if _is_split(found):
+        return Rollout(splits=_splits([found]))
+    if not isinstance(found, dict):
+        raise RolloutError("neither a list of adapters, nor a split, nor a mapping with " + ", ".join(KEYS))
+    unknown = [str(key) for key in found if key not in KEYS]
+    if unknown or not found:
+        raise RolloutError(f"has {', '.join(unknown) or 'nothing'}; there are {', '.join(KEYS)}")
+    split = found.get("split", [])
+    return Rollout(
+        adapters=_listed(found["adapters"], place="adapters") if "adapters" in found else None,
+        added=_listed(found.get("add", []), place="add"),
+        removed=msgspec.convert(found.get("remove", []), tuple[str, ...]),
+        splits=_splits(split if isinstance(split, list) else [split]),
+    )
+
+
+def _is_split(found: Any) -> bool:
+    return (
+        isinstance(found, dict)
+        and bool(found)
+        and all(isinstance(value, int | float) and not isinstance(value, bool) for value in found.values())
+    )
+
+
+def _splits(found: Sequence[Any]) -> tuple[dict[str, float], ...]:
+    wrong = next((each for each in found if not _is_split(each)), None)
+    if wrong is not None:
+        raise RolloutError(f"split: {wrong!r} is no mapping from names to weights")
+    return tuple({str(name): float(weight) for name, weight in each.items()} for each in found)
+
+
+def _listed(found: Any, *, place: str) -> tuple[Listed, ...]:
+    if not isinstance(found, list):
+        raise RolloutError(f"{place} is no list of adapters")
+    try:
+        return tuple(msgspec.convert({"name": each} if isinstance(each, str) else each, Listed) for each in found)
+    except msgspec.ValidationError as error:
+        raise RolloutError(f"{place}: {error}") from None

@@ -1,0 +1,98 @@
+"""The rules of [R1.8], one by one.
+
+In: what is predicted for today and for afterwards, bounds. Out: a finding for each rule. Not here: what would help.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from lorapick.model.units import Seconds
+from lorapick.plan.gate.values import Finding, Level, Rules
+from lorapick.plan.prediction.values import Prediction
+
+
+def judge(after: Prediction, *, today: Prediction | None, rules: Rules) -> tuple[Finding, ...]:
+    """Every rule that can be asked about."""
+    return tuple(_findings(after, today=today, rules=rules))
+
+
+def worst(findings: Iterable[Finding]) -> Level:
+    """The level of all together."""
+    levels = {finding.level for finding in findings}
+    return next((level for level in (Level.FAIL, Level.WARN) if level in levels), Level.OK)
+
+
+def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> Iterator[Finding]:
+    yield _active(after, rules)
+    if after.hit_ratio is not None:
+        yield Finding(
+            rule="hit_ratio",
+            level=_if(after.hit_ratio < rules.hit_ratio, Level.FAIL),
+            message=f"{after.hit_ratio:.1%} of requests find their adapter in a slot, at least {rules.hit_ratio:.0%} "
+            "have to",
+        )
+    yield _swap_rate(after, rules)
+    yield Finding(
+        rule="residency",
+        level=_if(after.residency is not None and after.residency < rules.residency, Level.WARN),
+        message=f"an adapter stays in its slot for {_time(after.residency)}, {_time(rules.residency)} are healthy",
+    )
+    yield from _slo(after, rules)
+    if today is not None:
+        yield _worse(after, today=today, rules=rules)
+
+
+def _active(after: Prediction, rules: Rules) -> Finding:
+    ratio = after.active_per_slot
+    return Finding(
+        rule="active_adapters",
+        level=_if(ratio > rules.active_per_slot, Level.WARN),
+        message=f"{after.active} active adapters on {after.slots} slots are {ratio:.2f} per slot, up to "
+        f"{rules.active_per_slot:g} leave room for a shift of traffic",
+    )
+
+
+def _swap_rate(after: Prediction, rules: Rules) -> Finding:
+    rate = after.worst_swap_rate
+    level = _if(rate > rules.swap_rate_healthy, Level.WARN)
+    if rate > rules.swap_rate:
+        level = Level.FAIL
+    return Finding(
+        rule="swap_rate",
+        level=level,
+        message=f"{rate:.3f} swaps per second on the pod with the most; up to {rules.swap_rate_healthy:g} are healthy, "
+        f"more than {rules.swap_rate:g} fail",
+    )
+
+
+def _slo(after: Prediction, rules: Rules) -> Iterator[Finding]:
+    limit = rules.latency_p95
+    if limit is None:
+        return
+    told = "without bound: swaps take all the time there is" if after.p95 is None else f"about {after.p95:.2f} s"
+    yield Finding(
+        rule="slo",
+        level=_if(after.p95 is None or after.p95 > limit, Level.FAIL),
+        message=f"P95 of latency is {told}, {limit:g} s were promised",
+    )
+
+
+def _worse(after: Prediction, *, today: Prediction, rules: Rules) -> Finding:
+    now, then = today.swap_rate, after.swap_rate
+    grown = then > rules.swap_rate_healthy and then >= rules.times_today * now
+    times = f"{then / now:.1f} times today's" if now > 0 else "today there are none"
+    return Finding(
+        rule="than_today",
+        level=_if(grown, Level.FAIL),
+        message=f"{then:.3f} swaps per second and pod, {times} ({now:.3f}); {rules.times_today:g} times and above "
+        f"{rules.swap_rate_healthy:g} fail",
+    )
+
+
+def _if(bad: bool, level: Level) -> Level:
+    return level if bad else Level.OK
+
+
+def _time(seconds: Seconds | None) -> str:
+    if seconds is None:
+        return "ever"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
