@@ -24,6 +24,12 @@ DEFAULTS = (
     assumed("spares", 2, unit="pods", what="spare pods of the shared fleet", source=f"{_SECTION_12}: 3, with spares 5"),
     assumed("slots", 8, unit="slots", what="adapter slots of a shared pod", source=_SECTION_12),
     assumed("price", 3.5, unit="USD/h", what="of a GPU and hour", source=f"{_SECTION_12}: H100 on demand"),
+    assumed("base", 35_000_000_000, unit="B", what="base model's weights", source=f"{_SECTION_12}: 70B in INT4"),
+    assumed("single-kv", 25_000_000_000, unit="B", what="KV cache of a separate GPU", source=_SECTION_12),
+    assumed("shared-kv", 30_000_000_000, unit="B", what="KV cache of a shared pod", source=_SECTION_12),
+    assumed("slot", 65_536_000, unit="B", what="of an adapter's slot", source="own bytes; reserved: `plan slots`"),
+    assumed("workspace", 5_000_000_000, unit="B", what="activations, buffers, graphs", source=_SECTION_12),
+    assumed("hbm", 80_000_000_000, unit="B", what="memory of a GPU", source=f"{_SECTION_12}: H100"),
     assumed("hours", 730.0, unit="h", what="of a month", source=f"{_SECTION_12}: 8,760 h / 12"),
 )
 BANDS = ((1, 2, "none"), (3, 5, "30-40 %"), (6, 15, "50-65 %"), (16, 50, "70-85 %"), (51, None, "impossible apart"))
@@ -78,7 +84,7 @@ def fleet_report(given: Mapping[str, float | None]) -> Report:
     rows = tuple(_row(number, fleets(number, assume)) for number in sorted({*_SHOWN, count}))
     return Report(
         f"separate instances beside one shared fleet, {count} adapters",
-        (*_gpus(found, assume), *_money(found, assume), *_room(found, assume)),
+        (*_gpus(found, assume), *_money(found, assume), *_room(found, assume), *_memory(assume)),
         notes=_NOTES,
         assumptions=assume.figures,
         tables=(Table("by number of adapters", ("adapters", "apart", "shared", "saved", "article"), rows),),
@@ -87,7 +93,7 @@ def fleet_report(given: Mapping[str, float | None]) -> Report:
 
 
 _NOTES = (
-    "The curve follows from the constants alone, and reaches each of the article's bands later than the band begins.",
+    "The curve follows from the assumptions alone. The article's reach each of its bands later than the band begins.",
     "Savings are on GPUs only. Swaps cost some of them back: see `lorapick plan bill`.",
 )
 
@@ -162,6 +168,25 @@ def _room(found: Fleets, assume: Mapping[str, float]) -> tuple[Figure, ...]:
     spare = pods * slots - int(assume["adapters"])
     formula = f"{pods} × {slots} - {assume['adapters']:g}"
     return (Figure("slots to spare", spare, "slots", formula, "below 0: adapters take turns, and swap", "28"),)
+
+
+def _memory(assume: Mapping[str, float]) -> tuple[Figure, ...]:
+    """Of one GPU, both ways.
+
+    Raises:
+        ValueError: it needs more than there is.
+    """
+    kinds = (("apart", "single-kv", 1, "~65 GB"), ("shared", "shared-kv", int(assume["slots"]), "~70.5 GB"))
+    figures = []
+    for name, cache, slots, article in kinds:
+        total = assume["base"] + assume[cache] + slots * assume["slot"] + assume["workspace"]
+        sizes = (shown(assume[each], "B") for each in ("base", cache, "slot", "workspace"))
+        formula = "{} + {} + {slots} × {} + {}".format(*sizes, slots=slots)
+        if total > assume["hbm"]:
+            most = shown(assume["hbm"], "B")
+            raise ValueError(f"{name}: {formula} = {shown(total, 'B')} exceed hbm {most}; shrink {cache} or the base")
+        figures.append(Figure(f"{name}: memory of a GPU", total, "B", formula, _SECTION_12, article))
+    return tuple(figures)
 
 
 def _row(adapters: int, found: Fleets) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def waste_report(given: Mapping[str, float | None]) -> Report:
 
 
 _NOTES = (
-    "The article rounds on the way: 7.2 - 0.9 = 6.3 GPU-h, $15.75 a day, about $5,750 a year. Exact figures are above.",
+    "The article rounds on the way: 7.2 - 0.9 = 6.3 GPU-h, $15.75 a day, about $5,750 a year; exactly it is $5,779.",
     "Its 50-70 % by pinning five: so says the first reckoning, of 15 to 50 adapters; recency does much of it already.",
 )
 

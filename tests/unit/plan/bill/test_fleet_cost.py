@@ -47,6 +47,13 @@ def test_adapters_that_need_more_than_a_gpu_get_it():
     assert fleets(1, Assumptions(DEFAULTS, {"rate": 1300.0})).apart == 3
 
 
+def test_both_fit_a_gpu():
+    apart, shared = (REPORT[f"{name}: memory of a GPU"].value / 1e9 for name in ("apart", "shared"))
+    assert (round(apart), round(shared, 1)) == (65, 70.5)
+    with pytest.raises(ValueError, match="exceed hbm 80 GB; shrink single-kv"):
+        fleet_report({"base": 140_000_000_000})
+
+
 def test_too_many_adapters_for_the_slots_show():
     assert fleet_report({"adapters": 500, "rate": 1.0})["slots to spare"].value < 0
 
