@@ -31,6 +31,7 @@ COMMANDS = {
     "config": "Check a configuration.",
     "schedules": "Say when each schedule of a configuration fires next, on local clocks and in UTC.",
     "plan": "Say what would fit, what it would cost, and where adapters would be placed.",
+    "check": "Say whether a rollout of adapters may go out: exit code 1 when the fleet would thrash.",
     "simulate": "Play a scenario under one or more policies, beside the article's figures.",
     "scenarios": "List the scenarios that can be played.",
     "replay": "Put a picker's event log through the core again; the decisions must be the same.",

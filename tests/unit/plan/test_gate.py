@@ -64,19 +64,22 @@ def test_thursday_after_fails_and_names_what_would_pass():
     failed = [rule for rule, level in levels(verdict).items() if level is Level.FAIL]
     assert failed == ["hit_ratio", "than_today"]
     kinds = {change.kind: change for change in verdict.changes}
-    assert {"pins", "slots", "pods", "fewer"} <= kinds.keys()
+    assert {"pins", "slots", "slots_for_all", "pods", "fewer"} <= kinds.keys()
     assert not kinds["pins"].passes
     assert kinds["slots"].passes and kinds["pods"].passes and kinds["fewer"].passes
     assert verdict.cheapest is not None and verdict.cheapest.kind in ("pins+slots", "slots")
 
 
 def test_thursday_fixed_passes_with_a_warning():
-    fixed = with_pins(with_slots(split(), 4), 10)
+    failing = check(split(), today=before(), rules=Rules())
+    slots = next(change for change in failing.changes if change.kind == "slots_for_all")
+    assert slots.plan.fleet.pods[0].limits.max_loras == 8  # the article's first fix
+    fixed = with_pins(slots.plan, 10, new=failing.added)
+    assert [each.adapter for each in fixed.demand if each.pin] == NAMES[:10]  # its second
     verdict = check(fixed, today=before(), rules=Rules())
     assert verdict.level is Level.WARN
     assert levels(verdict) == {"active_adapters": Level.WARN}
     assert (verdict.after.active, verdict.after.slots) == (60, 64)
-    assert sum(each.pin is not None for each in fixed.demand) == 10
 
 
 @pytest.mark.parametrize("rate", [4.0, 20.0, 50.0])

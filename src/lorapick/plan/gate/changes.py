@@ -44,9 +44,10 @@ def _all(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> Iterato
         words = f"picking.policy: {POLICY} instead of {plan.fleet.policy}"
         yield _change(with_policy(plan), judged, kind="policy", words=words)
     slots = _least(lambda extra: passes(with_slots(plan, extra), judged), most=MOST_SLOTS)
-    yield from _pinning(plan, judged, slots=slots)
+    yield from _pinning(plan, judged, slots=slots, new=new)
     if slots:
         yield _change(with_slots(plan, slots), judged, kind="slots", words=_slots(plan, slots))
+    yield from _fitting(plan, judged, above=slots or 0)
     count = len(plan.fleet.pods)
     pods = _least(lambda extra: passes(with_pods(plan, extra), judged), most=MOST_PODS * count)
     if pods:
@@ -60,12 +61,21 @@ def _all(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> Iterato
         yield _change(without(plan, order[:drop]), judged, kind="fewer", words=words)
 
 
-def _pinning(plan: Plan, judged: Judged, *, slots: int | None) -> Iterator[Change]:
+def _fitting(plan: Plan, judged: Judged, *, above: int) -> Iterator[Change]:
+    """Slots for everybody, where fewer would do: what it takes to have no swaps at all."""
+    active, count = sum(each.rate > 0 for each in plan.demand), len(plan.fleet.pods)
+    extra = -(-(active - plan.fleet.slots) // count)
+    if above < extra <= MOST_SLOTS:
+        words = f"{_slots(plan, extra)}, which is one for everybody"
+        yield _change(with_slots(plan, extra), judged, kind="slots_for_all", words=words)
+
+
+def _pinning(plan: Plan, judged: Judged, *, slots: int | None, new: Collection[AdapterName]) -> Iterator[Change]:
     """Pins alone, and with slots if fewer of those are enough then."""
-    names = _pins_of(plan)[:TOP]
+    names = _pins_of(plan, new=new)[:TOP]
     if not names:
         return
-    pinned = with_pins(plan, TOP)
+    pinned = with_pins(plan, TOP, new=new)
     yield _change(pinned, judged, kind="pins", words=f"pin {_listed(names)}")
     fewer = _least(lambda extra: passes(with_slots(pinned, extra), judged), most=(slots or MOST_SLOTS + 1) - 1)
     if fewer:
@@ -75,7 +85,8 @@ def _pinning(plan: Plan, judged: Judged, *, slots: int | None) -> Iterator[Chang
 
 COSTS = {
     "policy": "configuration", "pins": "configuration", "pins+slots": "KV memory for the slots",
-    "slots": "KV memory for the slots", "pods": "GPUs", "fewer": "the adapters left out",
+    "slots": "KV memory for the slots", "slots_for_all": "KV memory for the slots", "pods": "GPUs",
+    "fewer": "the adapters left out",
 }  # fmt: skip
 """What each kind costs; `lorapick plan slots` and `plan fleet` have the numbers."""
 
@@ -117,9 +128,9 @@ def with_policy(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, fleet=msgspec.structs.replace(plan.fleet, policy=POLICY))
 
 
-def with_pins(plan: Plan, top: int) -> Plan:
-    """The most popular adapters that have no pin pinned once each, as long as pods have room for that."""
-    chosen = _pins_of(plan)[:top]
+def with_pins(plan: Plan, top: int, *, new: Collection[AdapterName] = ()) -> Plan:
+    """The most popular adapters that have no pin, and are not new, pinned once each, as long as pods have room."""
+    chosen = _pins_of(plan, new=new)[:top]
     pinned = (
         msgspec.structs.replace(each, pin=PinSpec(replicas=1)) if each.adapter in chosen else each
         for each in plan.demand
@@ -153,10 +164,15 @@ def without(plan: Plan, names: Collection[AdapterName]) -> Plan:
     return msgspec.structs.replace(plan, demand=demand)
 
 
-def _pins_of(plan: Plan) -> list[AdapterName]:
-    """Adapters without a pin, most popular first; half of the slots stay free of pins."""
+def _pins_of(plan: Plan, *, new: Collection[AdapterName]) -> list[AdapterName]:
+    """Adapters without a pin that are not new, most popular first; half of the slots stay free of pins.
+
+    Pinning an experiment would protect what is to be tried from what has to work.
+    """
     room = plan.fleet.slots // 2 - sum(each.pin is not None for each in plan.demand)
-    return [each.adapter for each in _popular(plan.demand) if each.pin is None][: max(room, 0)]
+    return [each.adapter for each in _popular(plan.demand) if each.pin is None and each.adapter not in new][
+        : max(room, 0)
+    ]
 
 
 def _droppable(plan: Plan, *, new: Collection[AdapterName]) -> list[AdapterName]:

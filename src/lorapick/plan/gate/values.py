@@ -72,7 +72,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A way to do it otherwise, at its smallest."""
 
     kind: str
-    """`policy`, `pins`, `slots`, `pods`, `fewer`; joined by `+`."""
+    """`policy`, `pins`, `pins+slots`, `slots`, `slots_for_all`, `pods`, `fewer`."""
     words: str
     costs: str
     """What it costs, in words."""

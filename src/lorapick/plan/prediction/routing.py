@@ -156,7 +156,8 @@ def _homes(fleet: FleetShape, demand: Sequence[Demand], *, rates: Rates, latency
 def _wanted(loads: Rates, full: int, *, most: int) -> Rates:
     """Chance (adapter, r - 1) that an adapter with so many requests in flight on average may use r pods."""
     tails = np.array([[_at_least(full * replicas, load) for replicas in range(most)] for load in loads.tolist()])
-    return tails - np.append(tails[:, 1:], np.zeros((len(loads), 1)), axis=1)
+    exactly: Rates = tails - np.append(tails[:, 1:], np.zeros((len(loads), 1)), axis=1)
+    return exactly
 
 
 def _spilled(ranked: NDArray[np.intp], wanted: Rates, *, busy: Rates) -> Rates:
@@ -187,7 +188,7 @@ def _at_least(count: int, mean: float) -> float:
         return float(count <= 0)
     size = 1.0 / DISPERSION
     stay = mean / (size + mean)
-    term = below = (1.0 - stay) ** size
+    term = below = float((1.0 - stay) ** size)
     for number in range(1, count):
         term *= stay * (number - 1 + size) / number
         below += term

@@ -1,0 +1,105 @@
+"""`lorapick check`: whether a rollout of adapters may go out, before it does.
+
+In: a configuration or a running picker; a rollout. Out: a verdict as text, JSON, JUnit's XML or GitHub's commands.
+Exit code 0: it may, perhaps with warnings; 1: it may not; 2: bad input. Not here: how it is judged (see `plan.gate`).
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lorapick.cli import admin_client
+from lorapick.cli.check_input import Asked, Fleet, Unusable, case_of, fleet_at, fleet_of
+from lorapick.cli.check_text import print_verdict
+from lorapick.plan.gate.check import check as judged
+from lorapick.plan.gate.formats import to_github, to_json, to_junit
+from lorapick.plan.gate.rollout import Traffic
+from lorapick.plan.gate.values import Level, Verdict
+from lorapick.plan.prediction.values import Costs
+
+
+class Format(StrEnum):
+    """How the verdict is said."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+OTHERS: dict[Format, Callable[[Verdict], str]] = {
+    Format.JSON: lambda verdict: json.dumps(to_json(verdict), indent=2),
+    Format.JUNIT: to_junit,
+    Format.GITHUB: to_github,
+}
+DEFAULTS = Costs()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check)
+
+
+def check(
+    rollout: Annotated[
+        Path | None,
+        typer.Argument(
+            help="List, difference or split in a file, or a directory of PEFT adapters. Default: no change."
+        ),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="The fleet's configuration, lorapick.yaml.")] = None,
+    admin: Annotated[
+        str | None, typer.Option("--admin", "--url", envvar="LORAPICK_ADMIN", help="Or a running picker's admin API.")
+    ] = None,
+    today: Annotated[Path | None, typer.Option(help="List of today's adapters; default: the fleet's own.")] = None,
+    split: Annotated[
+        list[str] | None, typer.Option(help="`a: 50, a-experiment: 50`: a's traffic, dealt out anew.")
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Requests per second in all, where lists have none.")] = 0.0,
+    zipf: Annotated[float, typer.Option(help="Popularity of adapters without a rate, by their order.")] = 1.0,
+    slots: Annotated[int | None, typer.Option(help="Slots of each pod then.")] = None,
+    pods: Annotated[int | None, typer.Option(help="Pods then.")] = None,
+    pin: Annotated[list[str] | None, typer.Option(help="An adapter that is pinned then, once.")] = None,
+    swap: Annotated[float, typer.Option(help="Seconds that a load keeps requests waiting.")] = DEFAULTS.swap,
+    latency: Annotated[float, typer.Option(help="Median seconds of requests without a swap.")] = DEFAULTS.latency,
+    latency_p95: Annotated[float, typer.Option(help="Their 95th percentile.")] = DEFAULTS.latency_p95,
+    form: Annotated[Format, typer.Option("--format", help="How to say it.")] = Format.TEXT,
+) -> None:
+    """Predict what a rollout of adapters would do to the fleet, and fail if that is bad."""
+    asked = Asked(
+        rollout=rollout,
+        today=today,
+        splits=tuple(split or ()),
+        slots=slots,
+        pods=pods,
+        pins=tuple(pin or ()),
+    )
+    costs = Costs(swap=swap, latency=latency, latency_p95=latency_p95)
+    try:
+        fleet = _fleet(config, admin)
+        case = case_of(fleet, asked, Traffic(rate=rate, zipf=zipf))
+        verdict = judged(case.then, today=case.now, rules=fleet.rules, costs=costs, faults=case.faults)
+    except Unusable as error:
+        print(f"lorapick check: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    if form is Format.TEXT:
+        print_verdict(admin_client.console(), verdict, rules=fleet.rules, costs=costs)
+    else:
+        print(OTHERS[form](verdict))
+    raise typer.Exit(1 if verdict.level is Level.FAIL else 0)
+
+
+def _fleet(config: Path | None, admin: str | None) -> Fleet:
+    if config is not None:
+        return fleet_of(config)
+    if admin is None:
+        raise ValueError("name the fleet: its configuration with --config, or a running picker with --admin")
+    try:
+        return fleet_at(admin)
+    except admin_client.AdminError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,87 @@
+"""What `lorapick check` prints for people.
+
+In: a verdict, and what it was reckoned with. Out: lines and tables on a console. Not here: the other formats (see
+`plan.gate.formats`).
+"""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from lorapick.cli.admin_client import printable
+from lorapick.plan.gate.formats import remedy
+from lorapick.plan.gate.values import Level, Rules, Verdict
+from lorapick.plan.prediction.values import Costs, Prediction
+
+WORDS = {Level.OK: "passes", Level.WARN: "passes with warnings", Level.FAIL: "fails"}
+WATCH = (
+    "watch mean residency (5 min warns, 1 min pages), swaps per second and pod (0.5), active adapters per slot (0.8): "
+    "`lorapick dashboards` writes the alerts"
+)
+
+
+def print_verdict(console: Console, verdict: Verdict, *, rules: Rules, costs: Costs) -> None:
+    """The verdict, its figures, the findings, what would pass, and what was assumed."""
+    console.print(f"{WORDS[verdict.level]}: {_what(verdict)}", markup=False, soft_wrap=True)
+    console.print(_figures(verdict))
+    for finding in verdict.findings:
+        if finding.level is not Level.OK:
+            console.print(
+                f"{finding.level.value:5}{finding.rule}: {printable(finding.message)}", markup=False, soft_wrap=True
+            )
+    if verdict.changes:
+        cheapest = verdict.cheapest
+        console.print(
+            "\nwhat would pass, cheapest first:" if cheapest else "\nnothing tried would pass:", soft_wrap=True
+        )
+        for change in verdict.changes:
+            mark = "→" if change is cheapest else " "
+            console.print(f"{mark} {printable(remedy(change))}; costs {change.costs}", markup=False, soft_wrap=True)
+        console.print(f"  {WATCH}", markup=False, soft_wrap=True)
+    for line in assumed(rules, costs):
+        console.print(line, markup=False, style="dim", soft_wrap=True)
+
+
+def assumed(rules: Rules, costs: Costs) -> Iterator[str]:
+    """What the figures rest on."""
+    yield (
+        "\npredicted for a steady state: Poisson arrivals at fixed rates, least recently used leaves first; within two "
+        "points of hits of the simulator"
+    )
+    yield (
+        f"P95 is an estimate: {costs.latency_p95:g} s (median {costs.latency:g} s) without swaps, {costs.swap:g} s for "
+        f"a load (--latency-p95, --latency, --swap)"
+        + ("" if rules.latency_p95 is not None else "; no promise is configured (slo.latency_p95)")
+    )
+
+
+def _what(verdict: Verdict) -> str:
+    parts = [f"{verdict.after.active} active adapters on {verdict.after.slots} slots"]
+    if verdict.today is not None:
+        parts.append(f"{len(verdict.added)} added, {len(verdict.removed)} removed")
+    return ", ".join(parts)
+
+
+def _figures(verdict: Verdict) -> Table:
+    table = Table(box=None, pad_edge=False)
+    heads = ("", "today", "then") if verdict.today is not None else ("", "predicted")
+    for head in heads:
+        table.add_column(head, justify="right" if head else "left")
+    columns = [_column(each) for each in (verdict.today, verdict.after) if each is not None]
+    for name in columns[0]:
+        table.add_row(name, *(column[name] for column in columns))
+    return table
+
+
+def _column(of: Prediction) -> dict[str, str]:
+    return {
+        "active adapters / slots": f"{of.active}/{of.slots} = {of.active_per_slot:.2f}",
+        "requests per second": f"{of.requests:.3g}",
+        "hits": "–" if of.hit_ratio is None else f"{of.hit_ratio:.1%}",
+        "swaps/s/pod": f"{of.swap_rate:.3f}",
+        "worst pod": f"{of.worst_swap_rate:.3f}",
+        "mean residency": "for ever" if of.residency is None else f"{of.residency:,.0f} s",
+        "time for swaps": f"{of.busy:.1%}",
+        "P95, estimated": "no bound" if of.p95 is None else f"{of.p95:.2f} s",
+    }
