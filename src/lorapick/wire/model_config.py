@@ -79,6 +79,8 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the layers with experts."""
     prefix: str = "model"
     """What module names begin with."""
+    head_bias: bool = False
+    """Whether the head has a bias; it counts where the head is saved as a whole."""
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -99,6 +101,7 @@ class _Config(msgspec.Struct, frozen=True):
     shared_expert_intermediate_size: int | None = None
     decoder_sparse_step: int | None = None
     mlp_only_layers: list[int] | None = None
+    lm_head_bias: bool | None = None
 
 
 def parse_model_config(content: bytes, *, file: str) -> ModelShape:
@@ -150,6 +153,7 @@ def _shape(config: _Config, *, file: str, prefix: str) -> ModelShape:
         intermediate=read.size("intermediate_size", absent=4 * hidden if model_type == "phi" else None),
         vocabulary=read.size("vocab_size"),
         prefix=prefix,
+        head_bias=model_type == "phi" or bool(config.lm_head_bias),
     )
     if shape.heads % shape.kv_heads:
         raise ModelConfigError(f"{file}: {heads} heads cannot share {shape.kv_heads} key-value heads evenly")

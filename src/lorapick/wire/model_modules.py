@@ -23,6 +23,8 @@ class Projection(msgspec.Struct, frozen=True):
     """k: columns of the adapter's A (r × k)."""
     outputs: int
     """d: rows of the adapter's B (d × r)."""
+    bias: bool = False
+    """Whether the base model adds a vector to its outputs; known of the head only."""
     router: bool = False
     """Whether it chooses experts: its outputs are few, so a rank above them is usual and useless."""
 
@@ -30,6 +32,11 @@ class Projection(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """Its last part, as `q_proj`."""
         return self.module.rpartition(".")[2]
+
+    @property
+    def weights(self) -> int:
+        """Parameters of the base model's own."""
+        return self.inputs * self.outputs + self.bias * self.outputs
 
     @property
     def parameters_per_rank(self) -> int:
@@ -50,7 +57,7 @@ def outer_modules(shape: ModelShape) -> tuple[Projection, Projection]:
     """Embeddings and head: adapters may name them, `all-linear` does not."""
     return (
         Projection(f"{shape.prefix}.embed_tokens", shape.vocabulary, shape.hidden),
-        Projection("lm_head", shape.hidden, shape.vocabulary),
+        Projection("lm_head", shape.hidden, shape.vocabulary, bias=shape.head_bias),
     )
 
 

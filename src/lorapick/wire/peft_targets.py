@@ -66,16 +66,19 @@ class Targets:
                 yield name
 
     def rank(self, module: str) -> int:
-        """Of the module's pair."""
+        """Of the module's pair: by the first pattern that fits. PEFT saves patterns in the order of the alphabet."""
         return next((rank for pattern, rank in self._ranks if pattern.match(module)), self.config.r)
 
     def alpha(self, module: str) -> float | None:
         """Of the module; None: the file names none."""
         return next((alpha for pattern, alpha in self._alphas if pattern.match(module)), self.config.lora_alpha)
 
-    def scale(self, module: str) -> float | None:
-        """What the product of both matrices is multiplied by: alpha/r, or alpha/√r for rsLoRA."""
-        alpha, rank = self.alpha(module), self.rank(module)
+    def scale(self, module: str, *, rank: int | None = None) -> float | None:
+        """What the product of both matrices is multiplied by: alpha/r, or alpha/√r for rsLoRA.
+
+        `rank` is what the matrices have; None: what the configuration says.
+        """
+        alpha, rank = self.alpha(module), rank or self.rank(module)
         if alpha is None:
             return None
         return alpha / (math.sqrt(rank) if self.config.use_rslora else rank)

@@ -27,6 +27,7 @@ SHORT_DTYPES = {
 }  # fmt: skip
 _SAVED_UNDER = "base_model.model."
 """What PEFT puts before every name in the file."""
+_ENDING = re.compile(r"(\.modules_to_save(\.default)?)?\.(weight|bias)$")
 _FUSED = (".experts", ".experts.base_layer")
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
@@ -118,15 +119,17 @@ def reckoned(config: PeftConfig, shape: ModelShape, *, dtype: str, file: str) ->
     if not targets.all_linear:
         reached += [each for each in outer if targets.reach(each.module)]
     _require_known(targets, reached, modules=[*inner, *outer], file=file)
-    whole = [each for each in (*inner, *outer) if targets.whole(each.module)]
+    whole = [(each.module, each) for each in (*inner, *outer) if targets.whole(each.module)]
+    # PEFT saves embeddings that have a pair beside it; engines pass them over.
+    whole += [(f"{each.module}.base_layer", each) for each in outer if each in reached]
     width, name = width_of(dtype), SHORT_DTYPES.get(dtype.lower(), dtype.lower())
     ones = [_pair(each, targets, width=width, dtype=name) for each in reached]
     ones += [
-        _One(module=each.module, parameters=many, size=many * width, dtype=name)
-        for each in whole
-        if (many := each.inputs * each.outputs)
+        _One(module=module, parameters=each.weights, size=each.weights * width, dtype=name) for module, each in whole
     ]
-    return AdapterSize(_together(ones), tuple(_narrow(reached, targets)), tuple(_uncounted(config, whole)))
+    return AdapterSize(
+        _together(ones), tuple(_narrow(reached, targets)), tuple(_uncounted(config, [module for module, _ in whole]))
+    )
 
 
 def measured(config: PeftConfig, tensors: Mapping[str, Tensor], *, file: str) -> AdapterSize:
@@ -134,7 +137,7 @@ def measured(config: PeftConfig, tensors: Mapping[str, Tensor], *, file: str) ->
     targets = Targets(config, file=file)
     modules: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
-        module = module_of(name) if ".lora_" in name else name.removesuffix(".weight")
+        module = module_of(name) if ".lora_" in name else _ENDING.sub("", name)
         modules.setdefault(module.removeprefix(_SAVED_UNDER), {})[name] = tensor
     ones = [_saved(module, many, targets=targets) for module, many in modules.items()]
     sides = [(each.module, each.outputs, each.inputs, each.rank) for each in ones]
@@ -180,7 +183,7 @@ def _saved(module: str, tensors: Mapping[str, Tensor], *, targets: Targets) -> _
         inputs=down[1] if fits and down else None,
         outputs=up[0] if fits and up else None,
         rank=down[0] if fits and down else None,
-        scale=targets.scale(module) if fits else None,
+        scale=targets.scale(module, rank=down[0]) if fits and down else None,
     )
 
 
@@ -236,9 +239,9 @@ def _narrow(reached: Iterable[Projection], targets: Targets) -> Iterable[str]:
     )
 
 
-def _uncounted(config: PeftConfig, whole: list[Projection]) -> Iterable[str]:
+def _uncounted(config: PeftConfig, whole: list[str]) -> Iterable[str]:
     for name in config.modules_to_save or ():
-        if not any(each.module == name or each.module.endswith(f".{name}") for each in whole):
+        if not any(module == name or module.endswith(f".{name}") for module in whole):
             yield f"modules_to_save={name}"
     if config.target_parameters:
         yield f"target_parameters={','.join(config.target_parameters)}"

@@ -47,6 +47,9 @@ def warnings(size: AdapterSize, config: PeftConfig) -> Iterable[str]:
     if size.uncounted:
         yield f"not counted, since the configuration does not say how large: {', '.join(size.uncounted)}"
     whole = [each for each in size.modules if each.rank is None and each.inputs is None]
+    if any(each.name == "base_layer" for each in whole):
+        yield "an embedding or head that is a target is saved beside its pair, unless by save_embedding_layers=False"
+    whole = [each for each in whole if each.name != "base_layer"]
     if whole:
         names = ", ".join(f"{each.module} ({each.parameters:,})" for each in whole[:5])
         yield f"saved as a whole or in no pair of matrices, in parameters: {names}; vLLM takes no modules_to_save"

@@ -156,6 +156,8 @@ def saved(shape, config):
             embedding = each.name == "embed_tokens"
             tensors[f"{place}.lora_embedding_A" if embedding else f"{place}.lora_A.weight"] = (rank, each.inputs)
             tensors[f"{place}.lora_embedding_B" if embedding else f"{place}.lora_B.weight"] = (each.outputs, rank)
+            if each in outer:
+                tensors[f"{place}.base_layer.weight"] = (each.outputs, each.inputs)
             if config.use_dora:
                 tensors[f"{place}.lora_magnitude_vector"] = (each.outputs,)
             if config.lora_bias:
