@@ -25,6 +25,7 @@ from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError, Traffic, a
 from lorapick.plan.gate.values import Finding, Plan, Rules, rules_of
 from lorapick.plan.prediction.values import FleetShape
 from lorapick.wire.adapter_source import AdapterSourceError
+from lorapick.wire.admin_answers import PlacementAnswer
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, PeftError, facts
 
 
@@ -84,7 +85,7 @@ def fleet_of(config: Path) -> Fleet:
 
 
 def fleet_at(admin: str) -> Fleet:
-    """The fleet of a running picker, with its traffic of the last 10 minutes. Raises AdminError."""
+    """The fleet of a running picker, with its pins and its traffic of the last 10 minutes. Raises AdminError."""
     snapshot = admin_client.decode(admin_client.get(admin, "/v1/fleet"), FleetSnapshot, admin)
     signals = admin_client.decode(admin_client.get(admin, "/v1/signals"), Signals, admin)
     pods = tuple(
@@ -97,10 +98,19 @@ def fleet_at(admin: str) -> Fleet:
     return Fleet(
         shape=FleetShape(pods=pods, policy=snapshot.policy),
         rules=rules_of(AlertSettings(), SloSettings()),
-        adapters=(),
+        adapters=tuple(Adapter(name=name, pin=pin) for name, pin in _pins_at(admin).items()),
         rates=rates,
         limits_known=False,
     )
+
+
+def _pins_at(admin: str) -> dict[AdapterName, PinSpec]:
+    """Pins that a running picker keeps; none when it places nothing."""
+    try:
+        body = admin_client.get(admin, "/v1/placement")
+    except admin_client.RefusedError:
+        return {}
+    return {row.adapter: row.pin for row in admin_client.decode(body, PlacementAnswer, admin).pins}
 
 
 def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
@@ -117,7 +127,7 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     changed = rollout != Rollout() or asked.slots is not None or asked.pods is not None or bool(asked.pins)
     if not before and rollout.adapters is None and not rollout.added:
         raise RolloutError("no adapters: declare them in the configuration, or list them in a file (--today, ROLLOUT)")
-    demand = after(before, rollout, traffic)
+    demand = after(before, rollout, traffic=traffic)
     unknown = [name for name in asked.pins if name not in [each.adapter for each in demand]]
     if unknown:
         raise RolloutError(f"--pin {unknown[0]}: no such adapter will be active")
@@ -141,7 +151,8 @@ def _today(fleet: Fleet, file: Path | None) -> tuple[Listed, ...]:
             raise RolloutError(f"{file}: today's adapters are a list, without changes")
         return rollout.adapters
     if fleet.rates:
-        return tuple(Listed(name=name, rate=rate) for name, rate in fleet.rates.items())
+        pins = {each.name: each.pin for each in fleet.adapters}
+        return tuple(Listed(name=name, rate=rate, pin=pins.get(name)) for name, rate in fleet.rates.items())
     return tuple(Listed(name=each.name, pin=each.pin) for each in fleet.adapters)
 
 

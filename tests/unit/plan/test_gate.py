@@ -36,7 +36,7 @@ def before(traffic=ARTICLE, **shape):
 def split(traffic=ARTICLE, **shape):
     now = before(traffic, **shape)
     rollout = Rollout(splits=tuple({name: 50, f"{name}-experiment": 50} for name in NAMES[:20]))
-    return Plan(fleet=now.fleet, demand=after(now.demand, rollout, traffic))
+    return Plan(fleet=now.fleet, demand=after(now.demand, rollout, traffic=traffic))
 
 
 def levels(verdict):

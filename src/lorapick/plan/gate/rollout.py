@@ -81,7 +81,7 @@ def today(adapters: Sequence[Listed], traffic: Traffic) -> tuple[Demand, ...]:
     )
 
 
-def after(before: Sequence[Demand], rollout: Rollout, traffic: Traffic) -> tuple[Demand, ...]:
+def after(before: Sequence[Demand], rollout: Rollout, *, traffic: Traffic) -> tuple[Demand, ...]:
     """Demand once the rollout is out.
 
     Raises:

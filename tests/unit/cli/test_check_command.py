@@ -1,0 +1,180 @@
+"""`lorapick check`: inputs, formats, exit codes; against a real admin API where a picker is asked."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from lorapick.cli.check import register
+from lorapick.live.admin import serve_admin
+from lorapick.model.signals import AdapterSignals, FleetSignals, Signals
+from lorapick.testing.published import small_fleet
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+THURSDAY = EXAMPLES / "thursday"
+FLEET = ("--config", str(THURSDAY / "fleet.yaml"))
+TODAY = (*FLEET, "--today", str(THURSDAY / "today.txt"), "--rate", "4")
+AB_TEST = str(THURSDAY / "ab-test.yaml")
+PINS = [word for number in range(1, 11) for word in ("--pin", f"tenant-{number:02d}-v2")]
+
+
+def run(*arguments: str) -> Result:
+    app = typer.Typer()
+    register(app)
+    return CliRunner().invoke(app, [*arguments])
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[str]:
+    """Three pods with four slots, and traffic for two adapters; the API runs in a thread with a loop of its own."""
+    rates = {"legal": 3.0, "medical": 1.0, "gone": 0.0}
+    published = small_fleet()
+    published.signals_now = Signals(
+        now=100.0,
+        fleet=FleetSignals(requests_per_second=4.0, swaps_per_second=0.0),
+        adapters=tuple(
+            AdapterSignals(adapter=name, requests_per_second=rate, share=0.1) for name, rate in rates.items()
+        ),
+    )
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    address: list[str] = []
+    up = threading.Event()
+
+    async def serve() -> None:
+        async with serve_admin(published, bind="127.0.0.1:0") as bound:
+            address.append(bound)
+            up.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert up.wait(10)
+    yield f"http://{address[0]}"
+    loop.call_soon_threadsafe(stop.set)
+    thread.join(10)
+    loop.close()
+
+
+# -- the article's Thursday
+
+
+def test_before_warns():
+    result = run(*TODAY)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("passes with warnings: 40 active adapters on 32 slots")
+    assert "40/32 = 1.25" in result.output
+
+
+def test_after_fails_and_says_what_would_help():
+    result = run(AB_TEST, *TODAY)
+    assert result.exit_code == 1
+    assert result.output.startswith("fails: 60 active adapters on 32 slots, 20 added, 0 removed")
+    assert "→ 5 slots per pod instead of 4: passes" in result.output
+    assert (
+        "8 slots per pod instead of 4, which is one for everybody: passes with a warning (100.0% hits" in result.output
+    )
+    assert "pin tenant-01-v2, tenant-02-v2, tenant-03-v2 and 7 more: still fails (74" in result.output
+    assert "watch mean residency (5 min warns, 1 min pages), swaps per second and pod (0.5)" in result.output
+
+
+def test_fixed_passes_with_a_warning():
+    result = run(AB_TEST, *TODAY, "--slots", "8", *PINS)
+    assert result.exit_code == 0
+    assert result.output.startswith("passes with warnings: 60 active adapters on 64 slots")
+    warnings = [line for line in result.output.splitlines() if line.startswith("warn")]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("warn active_adapters: 60 active adapters on 64 slots are 0.94 per slot")
+
+
+# -- formats
+
+
+def test_json():
+    result = run(AB_TEST, *TODAY, "--format", "json")
+    found = json.loads(result.output)
+    assert (result.exit_code, found["level"], found["cheapest"]) == (1, "fail", "slots")
+    assert found["after"]["active"] == 60
+    assert [each["kind"] for each in found["changes"]] == ["slots", "slots_for_all", "pods", "fewer", "pins"]
+    assert {each["rule"] for each in found["findings"] if each["level"] == "fail"} == {"hit_ratio", "than_today"}
+
+
+def test_junit():
+    suite = ElementTree.fromstring(run(AB_TEST, *TODAY, "--format", "junit").output.encode())
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "2")
+    assert [case.get("name") for case in suite if case.find("failure") is not None] == ["hit_ratio", "than_today"]
+
+
+def test_github():
+    lines = run(AB_TEST, *TODAY, "--format", "github").output.splitlines()
+    assert [line.split(" ")[0] for line in lines] == [
+        "::warning", "::error", "::warning", "::warning", "::error", "::notice", "::notice", "::notice", "::notice",
+    ]  # fmt: skip
+    assert "::72.5%25 of requests find" in lines[1]
+
+
+def test_names_are_no_commands(tmp_path):
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([{"name": "x\n::error::y", "rate": 1.0}]))
+    lines = run(str(file), *FLEET, "--format", "github").output.splitlines()
+    assert [line for line in lines if line.startswith("::error::")] == []
+    assert ElementTree.fromstring(run(str(file), *FLEET, "--format", "junit").output.encode()).get("failures") == "1"
+
+
+# -- what is asked about
+
+
+def test_a_directory_of_adapters_is_read():
+    result = run(str(EXAMPLES / "peft"), *TODAY)
+    assert result.exit_code == 1
+    assert "42 active adapters on 32 slots, 2 added" in result.output
+    assert "fail base_model: legal@7 was trained on meta-llama/Llama-3.1-8B-Instruct" in result.output
+
+
+def test_a_split_on_the_command_line():
+    result = run("--split", "tenant-01-v2: 50, tenant-01-v2-b: 50", *TODAY)
+    assert "41 active adapters on 32 slots, 1 added" in result.output
+
+
+def test_a_configuration_declares_adapters_and_promises():
+    result = run("--config", str(EXAMPLES / "lorapick.yaml"), "--rate", "2", "--latency-p95", "3")
+    assert result.exit_code == 1
+    assert "fail slo: P95 of latency is about 3.00 s, 2 s were promised" in result.output
+
+
+def test_a_running_picker_tells_its_fleet_and_traffic(admin):
+    result = run("--split", "legal: 50, legal-b: 50", "--admin", admin)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("passes: 3 active adapters on 12 slots, 1 added, 0 removed")
+
+
+# -- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name the fleet"),
+        (["--admin", "http://127.0.0.1:1"], "no picker answers"),
+        (["--config", "none.yaml"], "none.yaml: cannot be read"),
+        (["none.txt", *TODAY], "No such file"),
+        ([*FLEET], "no adapters: declare them"),
+        ([*FLEET, "--today", str(THURSDAY / "today.txt")], "larger total (--rate)"),
+        ([*TODAY, "--split", "tenant-1-v2: 50, x: 50"], "did you mean"),
+        ([*TODAY, "--slots", "0"], "--slots 0: 1 or more"),
+        ([*TODAY, "--pin", "nobody"], "no such adapter"),
+        ([*TODAY, "--swap", "-1"], "give 0 or more"),
+        ([str(EXAMPLES), *TODAY], "no folder in it has an adapter_config.json"),
+    ],
+)
+def test_bad_input(arguments, words, monkeypatch):
+    monkeypatch.delenv("LORAPICK_ADMIN", raising=False)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.output
