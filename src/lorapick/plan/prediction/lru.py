@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 Rates = NDArray[np.float64]
 _HALVINGS = 200
+CLOSE = 1e-10
+"""Part of T that is not looked for."""
 
 
 def hits(rates: Rates, slots: float, *, shape: float = inf) -> Rates:
@@ -45,7 +47,7 @@ def hits(rates: Rates, slots: float, *, shape: float = inf) -> Rates:
         low, high = high, 2.0 * high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        if middle in (low, high):
+        if high - low <= CLOSE * high:
             break
         low, high = (middle, high) if _held(scaled, middle, shape=shape).sum() < slots else (low, middle)
     return _held(scaled, high, shape=shape)

@@ -45,8 +45,8 @@ def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, laten
     found = [
         (cache, *_loads(cache, costs=costs)) for cache in (caches(fleet, active, latency=latency) if active else ())
     ]
-    loads = sum(per_second for _, per_second, _ in found)
-    missed = sum(late for _, _, late in found) / asked if asked else None
+    loads = sum(cache.alike * per_second for cache, per_second, _ in found)
+    missed = sum(cache.alike * late for cache, _, late in found) / asked if asked else None
     swap_rate = loads / len(fleet.pods)
     busy = swap_rate * costs.swap
     return Prediction(
@@ -57,7 +57,7 @@ def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, laten
         load_ratio=loads / asked if asked else None,
         swap_rate=swap_rate,
         worst_swap_rate=max((per_second / cache.pods for cache, per_second, _ in found), default=0.0),
-        residency=sum(_in_use(cache) for cache, _, _ in found) / loads if loads > 0 else None,
+        residency=sum(cache.alike * _in_use(cache) for cache, _, _ in found) / loads if loads > 0 else None,
         busy=busy,
         p95=p95(missed or 0.0, busy, costs=costs),
     )

@@ -13,8 +13,10 @@ scattered. `gie-lora` does too: it knows of adapters that run, not of those that
 more often than is said here.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from math import ceil, inf
 
 import msgspec
@@ -25,15 +27,19 @@ from lorapick.core.picking.chwbl import clockwise
 from lorapick.core.picking.hashing import LOAD_FACTOR
 from lorapick.core.picking.rendezvous import FEW, by_weight
 from lorapick.core.placement.pins import PinPod, Told, place
-from lorapick.model.units import AdapterName
+from lorapick.model.units import AdapterName, PodName
 from lorapick.plan.prediction.lru import Rates
 from lorapick.plan.prediction.values import Demand, FleetShape
 
 DISPERSION = 0.5
 """Variance of the number of requests on a pod: mean + this × mean². Fitted to five simulated fleets of `rendezvous`;
 those of the benchmark are others."""
+NEVER = 1e-6
+"""A chance below which something is taken never to happen."""
 _ROUNDS = 12
-"""After which full pods are found to be as full as before, to three digits."""
+"""At most; full pods are as full as in the round before sooner."""
+ALIKE = 1e-3
+"""Difference of two chances that makes none."""
 
 
 class Kind(StrEnum):
@@ -57,6 +63,8 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that adapters share, and what is asked of them."""
 
     pods: int
+    alike: int = 1
+    """Caches that are like this one, itself included; all figures are of one."""
     slots: int
     """Without those of pins."""
     pinned: int
@@ -88,9 +96,8 @@ def caches(fleet: FleetShape, demand: Sequence[Demand], *, latency: float) -> tu
     if kind is Kind.POOLED:
         return (_pool(fleet, rates, held=held),)
     if kind is Kind.SCATTERED:
-        parts = np.full((len(fleet.pods), len(demand)), 1.0 / len(fleet.pods))
-    else:
-        parts = _homes(fleet, demand, rates=rates, latency=latency)
+        return _scattered(fleet, rates, held=held)
+    parts = _homes(fleet, demand, rates=rates, latency=latency)
     return tuple(
         _cache(pod.limits.max_loras, rates * part, held=has)
         for pod, part, has in zip(fleet.pods, parts, held, strict=True)
@@ -124,6 +131,16 @@ def _pool(fleet: FleetShape, rates: Rates, *, held: NDArray[np.bool_]) -> Cache:
     )
 
 
+def _scattered(fleet: FleetShape, rates: Rates, *, held: NDArray[np.bool_]) -> tuple[Cache, ...]:
+    """Each pod sees its part of everything; pods with the same slots and pins are alike."""
+    part = rates / len(fleet.pods)
+    kinds = Counter((pod.limits.max_loras, has.tobytes()) for pod, has in zip(fleet.pods, held, strict=True))
+    return tuple(
+        msgspec.structs.replace(_cache(slots, part, held=np.frombuffer(has, dtype=np.bool_)), alike=count)
+        for (slots, has), count in kinds.items()
+    )
+
+
 def _cache(slots: int, rates: Rates, *, held: NDArray[np.bool_]) -> Cache:
     pinned = int(held.sum())
     return Cache(
@@ -138,24 +155,37 @@ def _cache(slots: int, rates: Rates, *, held: NDArray[np.bool_]) -> Cache:
 def _homes(fleet: FleetShape, demand: Sequence[Demand], *, rates: Rates, latency: float) -> Rates:
     """Part of each adapter's requests (column) that each pod (row) gets."""
     members = tuple(pod.name for pod in fleet.pods)
-    order = clockwise if fleet.policy == "chwbl" else by_weight
-    ranked = np.array([np.argsort(np.frombuffer(order(each.adapter, members))) for each in demand], dtype=np.intp)
+    ranked = np.array([_order(fleet.policy, members, name=each.adapter) for each in demand], dtype=np.intp)
     total = float(rates.sum()) * latency
     few = 1.0 if fleet.policy == "chwbl" else FEW
     full = ceil(max(few, LOAD_FACTOR * (total + 1.0) / len(members)))
     wanted = _wanted(rates * latency, full, most=1 if fleet.policy == "chwbl" else len(members))
     busy = np.zeros(len(members))
-    parts = np.zeros((len(members), len(demand)))
+    parts = _spilled(ranked, wanted, busy=busy)
     for _ in range(_ROUNDS):
-        spilled = _spilled(ranked, wanted, busy=busy)
-        parts = 0.5 * (parts + spilled) if busy.any() else spilled
+        before = busy
         busy = np.array([_at_least(full, load) for load in (parts @ rates * latency).tolist()])
-    return parts
+        if np.abs(busy - before).max() < ALIKE:
+            break
+        parts = 0.5 * (parts + _spilled(ranked, wanted, busy=busy))
+    return np.where(parts < NEVER, 0.0, parts)
+
+
+@lru_cache(maxsize=65_536)
+def _order(policy: str, members: tuple[PodName, ...], *, name: AdapterName) -> NDArray[np.intp]:
+    """Pods (rows) in an adapter's own order; a search asks for the same ones many times."""
+    order = clockwise if policy == "chwbl" else by_weight
+    return np.argsort(np.frombuffer(order(name, members)))
 
 
 def _wanted(loads: Rates, full: int, *, most: int) -> Rates:
     """Chance (adapter, r - 1) that an adapter with so many requests in flight on average may use r pods."""
-    tails = np.array([[_at_least(full * replicas, load) for replicas in range(most)] for load in loads.tolist()])
+    tails = np.zeros((len(loads), most))
+    for row, load in enumerate(loads.tolist()):
+        for replicas in range(most):
+            tails[row, replicas] = _at_least(full * replicas, load)
+            if tails[row, replicas] < NEVER:
+                break
     exactly: Rates = tails - np.append(tails[:, 1:], np.zeros((len(loads), 1)), axis=1)
     return exactly
 
@@ -165,8 +195,11 @@ def _spilled(ranked: NDArray[np.intp], wanted: Rates, *, busy: Rates) -> Rates:
     count, pods = ranked.shape
     free = 1.0 - busy[ranked]
     parts = np.zeros((pods, count))
+    rows = np.arange(count)[:, None]
     for replicas in range(1, wanted.shape[1] + 1):
         chance = wanted[:, replicas - 1]
+        if chance.max() < NEVER:
+            continue
         inside, outside = free[:, :replicas], free[:, replicas:]
         none = np.prod(1.0 - inside, axis=1)
         shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12) * (1.0 - none)[:, None]
@@ -174,8 +207,8 @@ def _spilled(ranked: NDArray[np.intp], wanted: Rates, *, busy: Rates) -> Rates:
         spill = behind[:, :-1] * outside
         both = np.column_stack([shares, spill])
         both += (1.0 - both.sum(axis=1))[:, None] / pods
-        for place_, column in enumerate(both.T):
-            np.add.at(parts, (ranked[:, place_], np.arange(count)), chance * column)
+        # Each (adapter, pod) stands in `ranked` once, so that nothing is added twice to one element.
+        parts.T[rows, ranked] += chance[:, None] * both
     return parts
 
 
