@@ -2,7 +2,7 @@
 
 In: the plan that fails, how plans are judged. Out: changes with what they would lead to. Not here: the rules.
 
-Kinds, by what they cost: another policy and pins are configuration; slots take KV memory; pods cost money; fewer
+Kinds, by what they cost: a policy that knows where adapters are and pins are configuration; slots take KV memory; pods cost money; fewer
 adapters are what nobody asked for. Of each kind the smallest amount that passes is searched with the prediction, by
 halving: more slots and pods, and fewer adapters, never hit less. Pins are tried by themselves and with slots. One that
 does not pass is told as well, with how far it comes.
@@ -21,8 +21,8 @@ from lorapick.plan.prediction.values import Demand, FleetShape, Prediction
 TOP = 10
 """Adapters that are pinned in one go: the article's."""
 MOST_SLOTS = 128
-MOST_PODS = 4
-"""Times as many pods as there are, up to which it is searched."""
+MOST_PODS = 1
+"""New pods for each that is there, up to which it is searched: twice as many."""
 POLICY = "weighted"
 Judged = Callable[[Plan], tuple[Prediction, Level]]
 
@@ -42,8 +42,13 @@ def changes(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> tupl
 def _all(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> Iterator[Change]:
     if KINDS[plan.fleet.policy] is not Kind.POOLED:
         words = f"picking.policy: {POLICY} instead of {plan.fleet.policy}"
-        yield _change(with_policy(plan), judged, kind="policy", words=words)
-    slots = _least(lambda extra: passes(with_slots(plan, extra), judged), most=MOST_SLOTS)
+        routed = with_policy(plan)
+        yield _change(routed, judged, kind="policy", words=words)
+        more = None if passes(routed, judged) else _least_slots(routed, judged)
+        if more:
+            words = f"{words}, and {_slots(plan, more)}"
+            yield _change(with_slots(routed, more), judged, kind="policy+slots", words=words)
+    slots = _least_slots(plan, judged)
     yield from _pinning(plan, judged, slots=slots, new=new)
     if slots:
         yield _change(with_slots(plan, slots), judged, kind="slots", words=_slots(plan, slots))
@@ -77,14 +82,15 @@ def _pinning(plan: Plan, judged: Judged, *, slots: int | None, new: Collection[A
         return
     pinned = with_pins(plan, TOP, new=new)
     yield _change(pinned, judged, kind="pins", words=f"pin {_listed(names)}")
-    fewer = _least(lambda extra: passes(with_slots(pinned, extra), judged), most=(slots or MOST_SLOTS + 1) - 1)
+    fewer = _least_slots(pinned, judged, most=(slots or MOST_SLOTS + 1) - 1)
     if fewer:
         words = f"{_slots(plan, fewer)}, and pin {_listed(names)}"
         yield _change(with_slots(pinned, fewer), judged, kind="pins+slots", words=words)
 
 
 COSTS = {
-    "policy": "configuration", "pins": "configuration", "pins+slots": "KV memory for the slots",
+    "policy": "configuration", "policy+slots": "KV memory for the slots", "pins": "configuration",
+    "pins+slots": "KV memory for the slots",
     "slots": "KV memory for the slots", "slots_for_all": "KV memory for the slots", "pods": "GPUs",
     "fewer": "the adapters left out",
 }  # fmt: skip
@@ -107,6 +113,10 @@ def _change(plan: Plan, judged: Judged, *, kind: str, words: str) -> Change:
 def passes(plan: Plan, judged: Judged) -> bool:
     """Whether nothing fails."""
     return judged(plan)[1] is not Level.FAIL
+
+
+def _least_slots(plan: Plan, judged: Judged, *, most: int = MOST_SLOTS) -> int | None:
+    return _least(lambda extra: passes(with_slots(plan, extra), judged), most=most)
 
 
 def _least(enough: Callable[[int], bool], *, most: int) -> int | None:

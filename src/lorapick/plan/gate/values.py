@@ -72,7 +72,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A way to do it otherwise, at its smallest."""
 
     kind: str
-    """`policy`, `pins`, `pins+slots`, `slots`, `slots_for_all`, `pods`, `fewer`."""
+    """`policy`, `policy+slots`, `pins`, `pins+slots`, `slots`, `slots_for_all`, `pods`, `fewer`."""
     words: str
     costs: str
     """What it costs, in words."""

@@ -194,22 +194,19 @@ def _spilled(ranked: NDArray[np.intp], wanted: Rates, *, busy: Rates) -> Rates:
     """Requests go evenly to those of the first r pods that are not full, or to the first behind them that is not."""
     count, pods = ranked.shape
     free = 1.0 - busy[ranked]
-    parts = np.zeros((pods, count))
-    rows = np.arange(count)[:, None]
+    parts = np.zeros((count, pods))
     for replicas in range(1, wanted.shape[1] + 1):
-        chance = wanted[:, replicas - 1]
-        if chance.max() < NEVER:
-            continue
-        inside, outside = free[:, :replicas], free[:, replicas:]
-        none = np.prod(1.0 - inside, axis=1)
-        shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12) * (1.0 - none)[:, None]
-        behind = np.cumprod(np.column_stack([none, 1.0 - outside]), axis=1)
-        spill = behind[:, :-1] * outside
-        both = np.column_stack([shares, spill])
-        both += (1.0 - both.sum(axis=1))[:, None] / pods
+        # Few adapters are ever asked for so much that they may use many pods.
+        rows = np.flatnonzero(wanted[:, replicas - 1] >= NEVER)
+        inside, outside = free[rows, :replicas], free[rows, replicas:]
+        none = np.prod(1.0 - inside, axis=1, keepdims=True)
+        shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12) * (1.0 - none)
+        behind = np.cumprod(np.hstack([none, 1.0 - outside]), axis=1)
+        both = np.hstack([shares, behind[:, :-1] * outside])
+        both += (1.0 - both.sum(axis=1, keepdims=True)) / pods
         # Each (adapter, pod) stands in `ranked` once, so that nothing is added twice to one element.
-        parts.T[rows, ranked] += chance[:, None] * both
-    return parts
+        parts[rows[:, None], ranked[rows]] += wanted[rows, replicas - 1, None] * both
+    return parts.T
 
 
 def _at_least(count: int, mean: float) -> float:
