@@ -38,7 +38,7 @@ NEVER = 1e-6
 """A chance below which something is taken never to happen."""
 _ROUNDS = 12
 """At most; full pods are as full as in the round before sooner."""
-ALIKE = 1e-3
+ALIKE = 1e-6
 """Difference of two chances that makes none."""
 
 
