@@ -15,7 +15,7 @@ from lorapick.core.residency.cells import PodResidency
 from lorapick.core.signals.views import pod_residency, sample, swaps_per_second
 from lorapick.core.state import FleetState
 from lorapick.model.alerts import Alert
-from lorapick.model.signals import FleetSignals
+from lorapick.model.signals import RATE_WINDOW, FleetSignals
 from lorapick.model.units import Seconds
 
 MOST_NAMES = 20
@@ -46,7 +46,7 @@ def find(state: FleetState, now: Seconds) -> list[Finding]:
         _swap_queue(fleet, after=after),
         _below(Alert.USEFUL_TIME, fleet.useful_share, bound=alerts.useful_share, after=after),
         _latency(state, fleet, after=after),
-        _errors(state, fleet, requests=requests, after=after),
+        _errors(state, fleet, requests=requests, after=after, now=now),
         _critical(state, fleet, after=after),
         _thrash(state, fleet, homes=homes, now=now),
     ]
@@ -142,9 +142,13 @@ def _latency(state: FleetState, fleet: FleetSignals, *, after: Seconds) -> Findi
     return Finding(Alert.LATENCY, begins, lasts, after=after, facts=facts)
 
 
-def _errors(state: FleetState, fleet: FleetSignals, *, requests: int, after: Seconds) -> Finding:
+def _errors(state: FleetState, fleet: FleetSignals, *, requests: int, after: Seconds, now: Seconds) -> Finding:
     share = fleet.error_ratio if requests >= LEAST_ENDED else None
     facts: Facts = {} if share is None else {"share": round(share, 4), "requests": requests}
+    if share is not None and share > CLEAR_SHARE * state.settings.alerts.error_ratio:
+        refused = state.journal.refused(now - RATE_WINDOW)
+        if refused:
+            facts["refused"] = ", ".join(f"{count} {reason}" for reason, count in refused.items())
     return _above(Alert.ERROR_RATE, share, bound=state.settings.alerts.error_ratio, after=after / 2, facts=facts)
 
 

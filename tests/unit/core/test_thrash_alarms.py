@@ -80,6 +80,16 @@ def test_failures_are_told_and_clients_mistakes_are_not():
     assert Course(slots=4).play(60, outcome=Outcome.FAILED, status=400).raised == []
 
 
+def test_refusals_are_told_with_their_reasons():
+    course = Course(slots=4)
+    for _ in range(60):
+        course.book.arrive("x", deadline=course.book.now - 1.0)
+        course.book.wait(1.0)
+        course.book.report("a")
+    facts = course.book.fleet.state.alerts.standing[Alert.ERROR_RATE].facts
+    assert facts["refused"].endswith(" deadline")
+
+
 def test_alarms_end_when_it_is_over():
     course = Course(slo=SloSettings(latency_p95=0.5)).play(60)
     assert Alert.THRASH in course.raised
