@@ -14,6 +14,7 @@ import msgspec
 from lorapick.live.admin_views import AdapterLine, CellLine, Frame, PodLine, PointLine
 from lorapick.live.publish import AlertRow, DecisionRow, InMemory, PodRow, Published
 from lorapick.live.verdict import verdict
+from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import AdapterSignals, FleetSignals, PodSignals, SignalPoint, Signals
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
@@ -57,6 +58,7 @@ class Frames:
         self._points: tuple[PointLine, ...] = ()
         self._decisions: tuple[DecisionRow, ...] = ()
         self._alerts: tuple[AlertRow, ...] | None = None
+        self._bounds, self._slo = AlertSettings(), SloSettings()
 
     def advance(self) -> Frame:
         """Look at the picker; the frame that leads from the last one to now. The first is whole."""
@@ -67,6 +69,8 @@ class Frames:
         named = len(self._names)
         changed = self._look(seq)
         self.last = msgspec.structs.replace(changed, names=tuple(self._names)[named:], whole=first)
+        if first:
+            self.last = msgspec.structs.replace(self.last, bounds=self._bounds, slo=self._slo)
         return self.last
 
     def whole(self) -> Frame:
@@ -80,6 +84,8 @@ class Frames:
         return msgspec.structs.replace(
             self.last,
             whole=True,
+            bounds=self._bounds,
+            slo=self._slo,
             names=tuple(self._names),
             pods=tuple(self._pods.values()),
             pods_gone=(),
@@ -102,6 +108,7 @@ class Frames:
             self._signals = published.signals()
             self._by_pod = {each.pod: each for each in self._signals.pods}
         signals, fleet, alerts = self._signals, published.fleet(), tuple(published.alerts())
+        self._bounds, self._slo = fleet.bounds, fleet.slo
         lines = {pod.name: _pod_line(pod, self._by_pod.get(pod.name, _QUIET)) for pod in fleet.pods[:MAX_PODS]}
         pods, pods_gone = _difference(self._pods, lines)
         self._pods = lines

@@ -13,6 +13,7 @@ from lorapick.live.admin_views import CellLine, Frame
 from lorapick.live.frames import MAX_ADAPTERS, MAX_DECISIONS, MAX_PODS, Frames
 from lorapick.live.publish import AlertRow, DecisionRow, PodRow
 from lorapick.model.picks import Belief
+from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import AdapterSignals, FleetSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
 from lorapick.testing.published import ValuesPublished, small_fleet
@@ -115,6 +116,19 @@ def test_host_memory_is_looked_at_seldom() -> None:
     told = [look.advance() for _ in range(frames.SELDOM)]
     assert [list(frame.cells) for frame in told] == [["pod-02"], [], [], [], []]
     assert [list(frame.host) for frame in told] == [[], ["pod-02", "pod-05"], [], [], []]
+
+
+def test_whole_frames_say_where_alerts_begin_and_what_was_promised() -> None:
+    published = small_fleet()
+    bounds, slo = AlertSettings(swap_rate=0.3), SloSettings(latency_p95=2.0)
+    published.fleet_now = msgspec.structs.replace(published.fleet_now, bounds=bounds, slo=slo)
+    look = Frames(published)
+    first, second, whole = look.advance(), look.advance(), look.whole()
+    assert [(frame.bounds, frame.slo) for frame in (first, second, whole)] == [
+        (bounds, slo),
+        (None, None),
+        (bounds, slo),
+    ]
 
 
 def test_nothing_new_is_nothing_said() -> None:
