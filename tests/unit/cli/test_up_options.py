@@ -2,6 +2,7 @@ import inspect
 from math import inf, nan
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lorapick.cli.up import up
@@ -180,7 +181,27 @@ def test_the_emulated_fleet_has_a_pin_and_a_trigger_to_see():
     assert options.configuration["adapters"]["list"][-1] == {"name": "adapter-004", "pin": {"replicas": 1}}
     assert [each["name"] for each in options.configuration["adapters"]["list"]] == [*options.adapter_names]
     assert options.configuration["triggers"] == [{"event": "document.uploaded", "preload": "adapter-003", "for": "10m"}]
-    assert plan(adapters=2).options.configuration == {}
+    assert [*plan(adapters=2).options.configuration] == ["slo"]
+
+
+def test_users_of_the_emulated_fleet_were_promised_something():
+    def promised(**flags):
+        configuration = plan(adapters=1, **flags).options.configuration
+        return parse_settings(msgspec.json.encode(configuration), file="up", policies=POLICIES).slo.latency_p95
+
+    assert promised() == 2.0
+    assert promised(speed=0.1) == 20.0, "slow pods are no broken promise"
+    assert promised(speed=1000.0) == 0.002
+
+
+def test_slots_make_room_in_host_memory_too():
+    few, many = plan(slots=1).options.limits, plan(slots=32).options.limits
+    assert (few.max_loras, few.max_cpu_loras) == (1, 16)
+    assert (many.max_loras, many.max_cpu_loras) == (32, 32)
+    assert plan().options.limits.max_loras == 4
+    for slots, words in ((0, "--slots is 0; it must be 1 or more"), (1001, "--slots is 1001; it must be 0 to 1000")):
+        with pytest.raises(UpError, match=words):
+            plan(slots=slots)
 
 
 def test_a_wrong_file_is_told_by_place(tmp_path):
