@@ -5,7 +5,8 @@ the start, and shares of the last minute. Inference / (inference + drain + trans
 Not here: what pods say of themselves (no engine says this), loads that nobody knows of.
 
 A pod is busy while a request of ours is there. Loads stall it: one after another, each for what a load from its tier
-takes. When the believed end of a load is seen is no help: an answer shows it late, by that answer's own length.
+takes: what is configured, or less where the quickest of the pod's loads show so. When the end of a load is seen is little
+help, since an answer shows it late, by that answer's own length; but when none is believed to be under way, none stalls.
 
 An engine that drains runs its batch empty before it loads, and lets nobody join meanwhile. Then the load comes when the
 last of those that ran has ended; what is empty of the room they took is lost too. Whether a pod drains is learnt: none
@@ -19,7 +20,7 @@ from math import inf
 from lorapick.model.settings import LoadTimes
 from lorapick.model.signals import RATE_WINDOW, Change
 from lorapick.model.tiers import Tier
-from lorapick.model.units import PodName, Ratio, Seconds
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 
 MARK_EVERY: Seconds = 5.0
 """Between two totals that are kept to look back at."""
@@ -107,7 +108,15 @@ class Stalls:
             self.waiting -= 1
         elif self.behind:
             self.behind -= 1
+        if not self.in_flight:
+            self.stall = self.debt = 0.0  # what loads now costs nobody anything
         self._settle()
+
+    def none_loads(self) -> None:
+        """No load is under way, as far as we believe. Says nothing of one that a drain comes before."""
+        if not self.drains and self.stall:
+            self.stall = 0.0
+            self._join()
 
     def load(self, seconds: Seconds, *, newest_waits: bool) -> None:
         """A load is wanted; maybe the request that came last waits for it."""
@@ -186,11 +195,13 @@ class Order:
 class _Pod:
     """One pod: now, and at some times of the last minute."""
 
-    __slots__ = ("marks", "newest", "order", "stalls")
+    __slots__ = ("loads", "marks", "newest", "order", "stalls")
 
     def __init__(self, now: Seconds) -> None:
         self.stalls = Stalls(now)
         self.order = Order()
+        self.loads: dict[AdapterName, Seconds] = {}
+        """Loads believed to be under way, and what each is taken to take."""
         self.newest: Seconds = -inf
         """When the last request came."""
         self.marks: deque[tuple[Seconds, Seconds, Seconds]] = deque([(now, 0.0, 0.0)])
@@ -237,7 +248,7 @@ class UsefulTime:
 
     def __init__(self) -> None:
         self.load_times = LoadTimes()
-        """What loads take, as configured."""
+        """What loads take, as configured: the most that they are taken for."""
         self._pods: dict[PodName, _Pod] = {}
 
     def _load_seconds(self, tier: Tier) -> Seconds:
@@ -271,12 +282,19 @@ class UsefulTime:
         if change.restart:
             stalls.restart()
             found.order.restart()
+            found.loads.clear()
         elif change.after is Tier.LOADING:
             newest_waits = change.waited_for and found.newest == now
-            stalls.load(self._load_seconds(change.before), newest_waits=newest_waits)
+            takes = self._load_seconds(change.before)
+            takes = found.loads[change.adapter] = takes if change.least is None else min(takes, change.least)
+            stalls.load(takes, newest_waits=newest_waits)
             found.order.load(stalls.in_flight - newest_waits, now=now, newest_waits=newest_waits)
-        elif change.before is Tier.LOADING and not change.after.on_gpu:
-            stalls.drop(self._load_seconds(change.came_from))
+        elif change.before is Tier.LOADING:
+            takes = found.loads.pop(change.adapter, 0.0)
+            if not change.after.on_gpu:
+                stalls.drop(takes)
+            if not found.loads:
+                stalls.none_loads()
 
     def gone(self, pod: PodName) -> None:
         """Forget a pod."""
