@@ -27,6 +27,8 @@ MAX_NAMES = 20_000
 SELDOM = 5
 """Frames from one look at the signals to the next, and from one look at host memory to the next."""
 HALF_WAY = 2
+GAP: Seconds = 10.0
+"""Time since the last frame from which on nothing that it said is taken for what is: nobody has watched meanwhile."""
 FRESH: Seconds = 3.0
 """A scrape younger than this is shown as just made: its age would change every line every second."""
 _NOTHING = Signals(now=0.0, fleet=FleetSignals(requests_per_second=0.0, swaps_per_second=0.0))
@@ -101,13 +103,16 @@ class Frames:
 
     def _look(self, seq: int) -> Frame:
         published = self._published
+        fleet = published.fleet()
+        if self.last is not None and fleet.now - self.last.now > GAP:
+            self._turn = 0
         turn, self._turn = self._turn, self._turn + 1
         # What costs most takes turns, so that no frame holds the picker up for long; the first has all.
         counts, remembers = turn % SELDOM == 0, turn == 0 or turn % SELDOM == HALF_WAY
         if counts:
             self._signals = published.signals()
             self._by_pod = {each.pod: each for each in self._signals.pods}
-        signals, fleet, alerts = self._signals, published.fleet(), tuple(published.alerts())
+        signals, alerts = self._signals, tuple(published.alerts())
         self._bounds, self._slo = fleet.bounds, fleet.slo
         lines = {pod.name: _pod_line(pod, self._by_pod.get(pod.name, _QUIET)) for pod in fleet.pods[:MAX_PODS]}
         pods, pods_gone = _difference(self._pods, lines)

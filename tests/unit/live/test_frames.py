@@ -131,6 +131,19 @@ def test_whole_frames_say_where_alerts_begin_and_what_was_promised() -> None:
     ]
 
 
+def test_who_comes_after_a_while_is_told_nothing_old() -> None:
+    published = small_fleet()
+    look = Frames(published)
+    look.advance()
+    published.signals_now = Signals(now=1.0, fleet=FleetSignals(requests_per_second=7.0, swaps_per_second=0.0))
+    published.beliefs = [belief("pod-02", "cold", Tier.CPU)]
+    assert look.advance().fleet.requests_per_second == 0.0, "signals are looked at by turns"
+    later = msgspec.structs.replace(published.fleet_now, now=published.fleet_now.now + frames.GAP + 1.0)
+    published.fleet_now = later
+    after = look.advance()
+    assert (after.whole, after.fleet.requests_per_second, list(after.host)) == (False, 7.0, ["pod-02", "pod-05"])
+
+
 def test_nothing_new_is_nothing_said() -> None:
     look = Frames(small_fleet())
     look.advance()
