@@ -96,6 +96,7 @@ def wrapped(line: Text, width: int, *, most: int, indent: int = 0) -> list[Text]
     kept = lines[: most - 1]
     if lines[most - 1 :]:
         kept[-1] = cut(kept[-1] + Text(" ") + lines[most - 1], width - indent)
+    first.rstrip()
     return [first, *(Text(" " * indent) + each for each in kept)]
 
 
