@@ -177,6 +177,8 @@ def _count_hit(state: FleetState, flight: Flight, *, now: Seconds) -> None:
 def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """What an answer teaches of times: that of serving, or what a load added to it."""
     prices, tier, seconds = state.prices, flight.tier, now - flight.sent
+    if tier is not None and flight.pod is not None:
+        state.signals.useful.answered(flight.pod, seconds, tier=tier)
     if tier is None or tier.on_gpu:
         prices.service.served(flight.load_then, seconds)
     elif tier < Tier.LOADING:

@@ -36,8 +36,6 @@ class Change(NamedTuple):
     """Where its last load came from; of a load that begins, this load."""
     waited_for: bool = False
     """Of a load that begins: whether a request waits for it."""
-    least: Seconds | None = None
-    """Of a load that begins: what the quickest loads from there to this pod took, as far as seen. None: not seen yet."""
     restart: bool = False
     """The pod's process ended, or the pod is gone."""
 

@@ -87,7 +87,6 @@ class Moves(Beliefs):
                     cell.since,
                     cell.came_from,
                     tier is _LOADING and cell.in_flight > 0,
-                    self._clocks[home.row].least(cell.tier) if tier is _LOADING else None,
                     self._restarting,
                 )
             )

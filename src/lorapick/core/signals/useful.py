@@ -5,8 +5,8 @@ the start, and shares of the last minute. Inference / (inference + drain + trans
 Not here: what pods say of themselves (no engine says this), loads that nobody knows of.
 
 A pod is busy while a request of ours is there. Loads stall it: one after another, each for what a load from its tier
-takes: what is configured, or less where the quickest of the pod's loads show so. When the end of a load is seen is little
-help, since an answer shows it late, by that answer's own length; but when none is believed to be under way, none stalls.
+takes. That is what is configured, or less where answers show so: the quickest of those that waited for a load took so
+much longer than the quickest of those that did not. When none is believed to be under way, none stalls.
 
 An engine that drains runs its batch empty before it loads, and lets nobody join meanwhile. Then the load comes when the
 last of those that ran has ended; what is empty of the room they took is lost too. Whether a pod drains is learnt: none
@@ -30,6 +30,10 @@ DRAINS_BELOW = 0.12
 """Share below which it does. One that drains has 0, but for answers that arrive in another order than they ended."""
 FADING = 0.04
 """Weight of one load against all before."""
+REMEMBERED = 64
+"""Answers of each kind from which the quickest are taken."""
+SPARED = 2
+"""Quickest ones that are not believed."""
 LEAST_OLD = 2
 """Requests that must run when a load begins for their order to say anything."""
 
@@ -152,6 +156,31 @@ class Stalls:
         self.running, self.waiting, self.behind = self.in_flight, 0, 0
 
 
+class Answers:
+    """What answers of one pod took from their dispatch, at the quickest."""
+
+    __slots__ = ("_least", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: dict[Tier | None, deque[Seconds]] = {}
+        """The last ones, by the tier that their load came from; None: there was no load."""
+        self._least: dict[Tier | None, Seconds] = {}
+
+    def took(self, came_from: Tier | None, seconds: Seconds) -> None:
+        """One answer."""
+        seen = self._seen.setdefault(came_from, deque(maxlen=REMEMBERED))
+        gone = seen[0] if len(seen) == REMEMBERED else inf
+        seen.append(seconds)
+        least = self._least.get(came_from, inf)
+        if len(seen) > SPARED and min(seconds, gone) <= least:  # else it is what it was
+            self._least[came_from] = sorted(seen)[SPARED]
+
+    def load(self, tier: Tier) -> Seconds | None:
+        """What a load from a tier takes; None: too few answers were seen."""
+        with_load, without = self._least.get(tier), self._least.get(None)
+        return None if with_load is None or without is None else max(0.0, with_load - without)
+
+
 class Order:
     """Whether requests overtake at a pod those that were there when a load began."""
 
@@ -195,11 +224,12 @@ class Order:
 class _Pod:
     """One pod: now, and at some times of the last minute."""
 
-    __slots__ = ("loads", "marks", "newest", "order", "stalls")
+    __slots__ = ("answers", "loads", "marks", "newest", "order", "stalls")
 
     def __init__(self, now: Seconds) -> None:
         self.stalls = Stalls(now)
         self.order = Order()
+        self.answers = Answers()
         self.loads: dict[AdapterName, Seconds] = {}
         """Loads believed to be under way, and what each is taken to take."""
         self.newest: Seconds = -inf
@@ -274,6 +304,12 @@ class UsefulTime:
         if drains is not stalls.drains:
             stalls.become(drains)
 
+    def answered(self, pod: PodName, seconds: Seconds, *, tier: Tier) -> None:
+        """A request was served within `seconds` of its dispatch, when its adapter was believed in `tier`."""
+        found = self._pods.get(pod)
+        if found is not None and tier is not Tier.LOADING:
+            found.answers.took(None if tier.on_gpu else tier, seconds)
+
     def changed(self, change: Change) -> None:
         """An adapter came to another tier."""
         now = change.t
@@ -285,8 +321,9 @@ class UsefulTime:
             found.loads.clear()
         elif change.after is Tier.LOADING:
             newest_waits = change.waited_for and found.newest == now
+            seen = found.answers.load(change.before)
             takes = self._load_seconds(change.before)
-            takes = found.loads[change.adapter] = takes if change.least is None else min(takes, change.least)
+            takes = found.loads[change.adapter] = takes if seen is None else min(takes, seen)
             stalls.load(takes, newest_waits=newest_waits)
             found.order.load(stalls.in_flight - newest_waits, now=now, newest_waits=newest_waits)
         elif change.before is Tier.LOADING:
