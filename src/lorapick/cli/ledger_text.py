@@ -5,6 +5,7 @@ In: a `LedgerReport`, or rows. Out: lines on a console. Not here: the arithmetic
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +20,8 @@ from lorapick.model.units import Seconds
 
 _AGREE = 0.02
 """Product and count of slots in use may differ by this share: counts are cut between two of them."""
+_MUCH_QUEUE = 0.3
+"""Of the latency beyond P95, from which on waiting at the picker is what made it slow."""
 _PARTS = (
     ("queue", "waited at the picker for a place"),
     ("load_wait", "waited for its adapter to be loaded"),
@@ -37,11 +40,13 @@ def show_report(report: LedgerReport, console: Console) -> None:
     if report.watched_since is None or report.watched_since > window.since:
         since = "nothing yet" if report.watched_since is None else f"nothing before {_moment(report.watched_since)}"
         console.print(Text(f"  the ledger has {since}", style="yellow"))
+    _show_pickers(report, console)
     console.print(_latencies(report))
     if report.beyond is None:
         console.print("  no request was served in this time")
     else:
         _show_parts(report.beyond, report.rest, console)
+        _show_queue(report, report.beyond, console)
         _show_evictions(report, console)
         _show_without(report, console)
     _show_conservation(report.conservation, console)
@@ -49,6 +54,22 @@ def show_report(report: LedgerReport, console: Console) -> None:
         console.print(
             Text(f"  {report.rows_lost} rows are missing: the file could not be written in time", style="red")
         )
+
+
+def _show_pickers(report: LedgerReport, console: Console) -> None:
+    """Several runs in one file are one picker that was started again, or fleets that have nothing in common."""
+    if len(report.pickers) > 1:
+        last = max(report.pickers)
+        console.print(
+            f"  {len(report.pickers)} runs of a picker are in this time, the last since {_moment(last)}; if they were "
+            f"of different fleets, figures of pods and slots mix them: --from {_argument(last)} is the last alone",
+            style="yellow",
+        )
+
+
+def _argument(moment: Seconds) -> str:
+    """As --from takes it, after the moment and not before it."""
+    return f"{datetime.fromtimestamp(ceil(moment), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _latencies(report: LedgerReport) -> Table:
@@ -74,6 +95,32 @@ def _show_parts(beyond: Parts, rest: Parts | None, console: Console) -> None:
                 table.add_row(f"    {part}", _seconds(getattr(beyond, part)), _seconds(getattr(rest, part, None)), "")
     table.add_row("  together", _seconds(beyond.latency), _seconds(rest.latency if rest else None), "")
     console.print(table)
+
+
+def _show_queue(report: LedgerReport, beyond: Parts, console: Console) -> None:
+    """Loads cost nothing while requests wait at the picker: what they wait for is a slot, or room in a queue."""
+    if beyond.queue < _MUCH_QUEUE * beyond.latency:
+        return
+    console.print()
+    console.print(
+        f"  {beyond.queue / beyond.latency:.0%} of it is queue: no pod had a slot for the adapter, or room for the "
+        "request",
+        style="yellow",
+    )
+    held = report.conservation
+    used = held.counted if held.counted is not None else held.slots_in_use
+    if used is not None and report.adapters > used:
+        told = (
+            f"  {report.adapters} adapters were asked for, and {used:.3g} slots were in use: waiting for a slot is the "
+            "cost of too few slots for the adapters asked for, which is thrash; more slots, or fewer adapters, help "
+            "(`lorapick doctor`). What P95 would have been without loads, below, leaves this wait as it is"
+        )
+    else:
+        told = (
+            "  adapters asked for had slots enough: pods were full of requests; more pods help, or fewer requests "
+            "(runbook critical_queues)"
+        )
+    console.print(told)
 
 
 def _show_evictions(report: LedgerReport, console: Console) -> None:
@@ -145,14 +192,25 @@ def show_rows(view: View, rows: Sequence[Any], *, asked: Asked, console: Console
 
 
 def _requests(rows: Sequence[RequestRow]) -> Table:
-    table = _table("ended", "request", "adapter", "pod", "outcome", "hit", "latency", *(name for name, _ in _PARTS))
+    table = _table(
+        "ended", "request", "adapter", "pod", "outcome", "reason", "hit", "latency", *(name for name, _ in _PARTS)
+    )
     for row in rows:
         hit = {None: "-", True: "yes", False: "no"}[row.hit]
         parts = [_seconds(getattr(row, name)) for name, _ in _PARTS]
-        outcome = row.outcome if row.reason is None else f"{row.outcome} ({row.reason})"
         name = row.adapter or row.model or "-"
         latency = _seconds(row.ended - row.arrived)
-        table.add_row(_moment(row.ended), row.id or "-", name, row.pod or "-", outcome, hit, latency, *parts)
+        table.add_row(
+            _moment(row.ended),
+            row.id or "-",
+            name,
+            row.pod or "-",
+            row.outcome,
+            row.reason or "-",
+            hit,
+            latency,
+            *parts,
+        )
     return table
 
 

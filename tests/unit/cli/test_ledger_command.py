@@ -116,6 +116,56 @@ def test_which_evictions_made_p95_worse(ledger: Path) -> None:
         assert " ".join(line.split()) in " ".join(said.output.split()), said.output
 
 
+def queued(path: Path, slots: float) -> str:
+    """What is said of an hour in which requests for three adapters waited at the picker."""
+    now = [AT - 60.0]
+    writer = LedgerWriter(path, LedgerSettings(keep=366 * 86_400.0), clock=lambda: now[0], wall=lambda: now[0])
+    now[0] = AT + 3600.0
+    waits = {"queue": 9.0, "served": 1.0}
+    writer.put([served(number, 10.0, adapter=f"a{number % 3}", **waits) for number in range(9)])
+    writer.put([ResidencyRow(id=number, pod="pod-1", adapter=f"a{number}", since=AT) for number in range(int(slots))])
+    for t, seconds in ((AT, 0.0), (AT + 3600.0, 3600.0 * slots)):
+        writer.put([OccupancyRow(t=t, used=int(slots), slot_seconds=seconds)])
+    writer.turn()
+    writer.close()
+    return " ".join(run(*WINDOW, "--file", path).output.split())
+
+
+def test_waiting_for_a_slot_is_told_as_the_cost_of_too_few_slots(tmp_path: Path) -> None:
+    said = queued(tmp_path / "few.sqlite", 2.0)
+    assert "90% of it is queue: no pod had a slot for the adapter, or room for the request" in said
+    assert "3 adapters were asked for, and 2 slots were in use: waiting for a slot is the cost of too few slots" in said
+    assert "which is thrash" in said
+    said = queued(tmp_path / "enough.sqlite", 4.0)
+    assert "thrash" not in said
+    assert "pods were full of requests" in said
+
+
+def test_several_runs_in_one_file_are_told(tmp_path: Path, ledger: Path) -> None:
+    assert "runs of a picker" not in run(*WINDOW, "--file", ledger).output
+    path = tmp_path / "ledger.sqlite"
+    for start in (AT + 10.0, AT + 600.5):
+        now = [start]
+        writer = LedgerWriter(path, LedgerSettings(keep=366 * 86_400.0), clock=lambda: now[0], wall=lambda: now[0])  # noqa: B023
+        writer.turn()
+        now[0] = start + 60.0
+        writer.turn()
+        writer.close()
+    said = " ".join(run(*WINDOW, "--file", path).output.split())
+    assert "2 runs of a picker are in this time" in said
+    assert "--from 2026-11-29T14:10:01Z is the last alone" in said
+    last = run("--from", "2026-11-29T14:10:01Z", "--to", "2026-11-29T15:00Z", "--file", path)
+    assert "runs of a picker" not in last.output
+
+
+def test_refused_requests_can_be_found_with_their_reason(ledger: Path) -> None:
+    said = run("requests", *WINDOW, "--file", ledger, "--outcome", "rejected").output.splitlines()
+    assert len(said) == 2
+    assert "reason" in said[0].split()
+    assert [word for word in said[1].split() if word in ("rejected", "shed")] == ["rejected", "shed"]
+    assert run("requests", *WINDOW, "--file", ledger, "--outcome", "refused").exit_code == 2
+
+
 def test_as_json(ledger: Path) -> None:
     report = msgspec.json.decode(run(*WINDOW, "--file", ledger, "--json").output, type=LedgerReport)
     assert (report.window.served, report.evictions[0].seconds, report.beyond.requests) == (20, 11.0, 2)
@@ -138,7 +188,6 @@ def test_rows(ledger: Path) -> None:
     requests = run("requests", *WINDOW, "--file", ledger, "--most", "2").output
     assert "req-99" in requests and "req-98" in requests and "req-50" not in requests
     assert "the last 2; --most shows more" in requests
-    assert "rejected (shed)" in run("requests", *WINDOW, "--file", ledger).output
     loads = run("loads", *WINDOW, "--file", ledger).output
     assert "request req-99" in loads and "controller: pin" in loads
     evictions = run("evictions", "--from", "2026-11-29T13:30Z", "--to", "2026-11-29T14:30Z", "--file", ledger).output

@@ -54,6 +54,8 @@ class Asked(NamedTuple):
     """How long the time before is that the window is compared with."""
     adapter: AdapterName | None = None
     pod: PodName | None = None
+    outcome: Outcome | None = None
+    """Only requests that ended like this; for lists of requests, not for reports."""
     most: int = MOST_LISTED
 
 
@@ -96,6 +98,8 @@ def make_report(rows: Rows, asked: Asked) -> LedgerReport:
         before=_latencies(rows.before, asked.since - asked.before, until=asked.since),
         adapter=asked.adapter,
         pod=asked.pod,
+        adapters=len({row.adapter: None for row in rows.requests if row.adapter is not None}),
+        pickers=tuple(run.since for run in rows.watched if run.until >= asked.since and run.since < asked.until),
         beyond=parts([served[number] for number in slow]),
         rest=parts([row for number, row in enumerate(served) if number not in beyond]),
         evictions=tuple(_entry(group, cost, slow=beyond) for group, cost in ranked[: asked.most]),

@@ -50,10 +50,10 @@ def listed(path: Path, table: Table, *, asked: Asked) -> tuple[Any, ...]:
 
 def _filters(table: Table, asked: Asked, *, where: str) -> tuple[str, tuple[Any, ...]]:
     values: list[Any] = [asked.since, asked.until]
-    for column, wanted in (("adapter", asked.adapter), ("pod", asked.pod)):
+    for column, wanted in (("adapter", asked.adapter), ("pod", asked.pod), ("outcome", asked.outcome)):
         if wanted is not None and column in table.columns:
             where += f" AND {column} = ?"
-            values.append(wanted)
+            values.append(str(wanted))
     return where, tuple(values)
 
 
