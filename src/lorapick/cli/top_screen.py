@@ -96,7 +96,8 @@ def wrapped(line: Text, width: int, *, most: int, indent: int = 0) -> list[Text]
     kept = lines[: most - 1]
     if lines[most - 1 :]:
         kept[-1] = cut(kept[-1] + Text(" ") + lines[most - 1], width - indent)
-    first.rstrip()
+    for each in (first, *kept):
+        each.rstrip()
     return [first, *(Text(" " * indent) + each for each in kept)]
 
 
@@ -123,20 +124,15 @@ def _head(board: Board, frame: Frame, view: View, *, width: int) -> list[Text]:
     if view.trouble is not None:
         lines.append(Text(f"NO NEWS, what follows is old: {view.trouble}", style="bold red"))
     loading = sum(pod.loading for pod in board.pods.values())
-    slots = f"adapters/slots {fleet.active_adapters}/{fleet.slots}"
-    lines.append(
-        Text(
-            f"req/s {fleet.requests_per_second:.1f}  P95 {_time(fleet.latency_p95)}  TTFT P95 {_time(fleet.ttft_p95)}  "
-            f"swaps/s/pod {fleet.swaps_per_second:.2f}  hits {_share(fleet.hit_ratio)} (believed "
-            f"{_share(fleet.believed_hit_ratio)})"
-        )
+    asked = f"req/s {fleet.requests_per_second:.1f}  P95 {_time(fleet.latency_p95)}  TTFT P95 {_time(fleet.ttft_p95)}"
+    hits = f"hits {_share(fleet.hit_ratio)} (believed {_share(fleet.believed_hit_ratio)})"
+    slots = f"adapters/slots {fleet.active_adapters}/{fleet.slots}  stays {_time(fleet.mean_residency)}"
+    waits = f"loading {loading}  held {fleet.waiting}  full queues {fleet.critical_queues}"
+    figures = (
+        f"{asked}  swaps/s/pod {fleet.swaps_per_second:.2f}  {hits}",
+        f"useful {_share(fleet.useful_share)}  {slots}  {waits}",
     )
-    lines.append(
-        Text(
-            f"useful {_share(fleet.useful_share)}  {slots}  stays {_time(fleet.mean_residency)}  loading {loading}  "
-            f"held {fleet.waiting}  full queues {fleet.critical_queues}"
-        )
-    )
+    lines += [line for each in figures for line in wrapped(Text(each), width, most=2)]
     lines.append(_lines(board))
     return lines
 
