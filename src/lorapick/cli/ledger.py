@@ -4,6 +4,7 @@ In: a window; a running picker's admin API, or the ledger's file. Out: the answe
 Parquet. Not here: the arithmetic (`core.ledger.report`), the words (`cli.ledger_text`).
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -144,8 +145,10 @@ def export(
 
 
 def _asked(since: str | None, until: str | None, *, adapter: str | None, pod: str | None, most: int) -> Asked:
-    begin, end = parse_window(since, until, now=datetime.now(UTC))
-    return Asked(begin, end, adapter=adapter, pod=pod, most=most)
+    window = parse_window(since, until, now=datetime.now(UTC))
+    if window.note:
+        print(window.note, file=sys.stderr)  # not on stdout, which may be JSON
+    return Asked(window.since, window.until, adapter=adapter, pod=pod, most=most)
 
 
 def _answer(where: _Where, view: View) -> LedgerAnswer:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lorapick.cli.admin_client import printable
 from lorapick.core.ledger.report import Asked
 from lorapick.live.ledger.answers import View
 from lorapick.model.ledger import LoadBy, LoadRow, RequestRow, ResidencyRow
@@ -36,7 +37,8 @@ def show_report(report: LedgerReport, console: Console) -> None:
     only = [
         f"{name} {value}" for name, value in (("adapter", report.adapter), ("pod", report.pod)) if value is not None
     ]
-    console.print(Text(f"{_moments(window)}{''.join(f', {each}' for each in only)}", style="bold"))
+    named = "".join(f", {printable(each)}" for each in only)
+    console.print(Text(f"{_moments(window)}{named}", style="bold"))
     if report.watched_since is None or report.watched_since > window.since:
         since = "nothing yet" if report.watched_since is None else f"nothing before {_moment(report.watched_since)}"
         console.print(Text(f"  the ledger has {since}", style="yellow"))
@@ -78,7 +80,7 @@ def _latencies(report: LedgerReport) -> Table:
         others = {"failed": row.failed, "rejected": row.rejected, "abandoned": row.abandoned}
         told = ", ".join(f"{count} {word}" for word, count in others.items() if count)
         hits = "-" if row.hit_ratio is None else f"{row.hit_ratio:.1%}"
-        table.add_row(name, str(row.served), _seconds(row.p50), _seconds(row.p95), hits, told or "-")
+        _add(table, name, str(row.served), _seconds(row.p50), _seconds(row.p95), hits, told or "-")
     return table
 
 
@@ -87,13 +89,17 @@ def _show_parts(beyond: Parts, rest: Parts | None, console: Console) -> None:
     console.print(f"  the {beyond.requests} requests beyond P95, in the mean, beside the others")
     table = _table("", "beyond P95", "others", "")
     for name, words in _PARTS:
-        table.add_row(
-            f"  {name}", _seconds(getattr(beyond, name)), _seconds(getattr(rest, name, None)), Text(words, style="dim")
+        _add(
+            table,
+            f"  {name}",
+            _seconds(getattr(beyond, name)),
+            _seconds(getattr(rest, name, None)),
+            Text(words, style="dim"),
         )
         if name == "served" and beyond.prefill is not None:
             for part in ("prefill", "decode"):
-                table.add_row(f"    {part}", _seconds(getattr(beyond, part)), _seconds(getattr(rest, part, None)), "")
-    table.add_row("  together", _seconds(beyond.latency), _seconds(rest.latency if rest else None), "")
+                _add(table, f"    {part}", _seconds(getattr(beyond, part)), _seconds(getattr(rest, part, None)), "")
+    _add(table, "  together", _seconds(beyond.latency), _seconds(rest.latency if rest else None), "")
     console.print(table)
 
 
@@ -134,7 +140,8 @@ def _show_evictions(report: LedgerReport, console: Console) -> None:
         console.print(f"  evictions by what the reloads after them cost these requests{shown}")
         table = _table("evicted", "from", "by", "times", "reloads", "requests", "waited", "others stood", "beyond P95")
         for each in report.evictions:
-            table.add_row(
+            _add(
+                table,
                 *(each.adapter, each.pod, _by(each)),
                 *(str(each.evictions), str(each.reloads), str(each.requests)),
                 *(_seconds(each.waited), _seconds(each.drained), _seconds(each.beyond)),
@@ -200,7 +207,8 @@ def _requests(rows: Sequence[RequestRow]) -> Table:
         parts = [_seconds(getattr(row, name)) for name, _ in _PARTS]
         name = row.adapter or row.model or "-"
         latency = _seconds(row.ended - row.arrived)
-        table.add_row(
+        _add(
+            table,
             _moment(row.ended),
             row.id or "-",
             name,
@@ -220,8 +228,15 @@ def _loads(rows: Sequence[LoadRow]) -> Table:
         took = None if row.begun is None or row.over is None else row.over - row.begun
         by = {LoadBy.REQUEST: f"request {row.request}", LoadBy.CONTROLLER: f"controller: {row.why}"}
         told = by.get(row.caused_by, row.caused_by)
-        table.add_row(
-            _moment(row.over), row.adapter, row.pod, row.tier, _seconds(took), told, str(row.result or "under way")
+        _add(
+            table,
+            _moment(row.over),
+            row.adapter,
+            row.pod,
+            row.tier,
+            _seconds(took),
+            told,
+            str(row.result or "under way"),
         )
     return table
 
@@ -232,8 +247,13 @@ def _evictions(rows: Sequence[ResidencyRow]) -> Table:
         stayed = None if row.until is None else row.until - row.since
         idle = None if row.last_request is None or row.until is None else row.until - row.last_request
         by = row.evicted_by or f"({row.why})"
-        table.add_row(_moment(row.until), row.adapter, row.pod, _seconds(stayed), str(row.requests), _seconds(idle), by)
+        _add(table, _moment(row.until), row.adapter, row.pod, _seconds(stayed), str(row.requests), _seconds(idle), by)
     return table
+
+
+def _add(table: Table, *cells: str | Text) -> None:
+    """A row. Names come from clients: neither the terminal nor the table may take them for more than letters."""
+    table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in cells))
 
 
 def _table(*headings: str) -> Table:

@@ -117,3 +117,12 @@ def test_a_file_that_is_not_there_is_named() -> None:
 def test_without_a_picker_it_says_how_to_have_one() -> None:
     found = run("--admin", "http://127.0.0.1:1")
     assert (found.exit_code, "lorapick up" in found.output) == (2, True)
+
+
+def test_escape_sequences_do_not_reach_the_terminal(tmp_path) -> None:
+    file = tmp_path / "hostile.json"
+    evil = "\x1b[31mEVIL\x07"
+    hostile = {"adapters": [{"name": evil, "problem": evil}], "pods": [{"name": "a", "ready": True}]}
+    file.write_bytes(msgspec.json.encode({"picture": hostile}))
+    said = run("--file", str(file)).output
+    assert "\x1b" not in said and "?[31mEVIL?" in said

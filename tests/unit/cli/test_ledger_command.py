@@ -195,6 +195,41 @@ def test_rows(ledger: Path) -> None:
     assert run("evictions", "--file", ledger).output.startswith("no evictions from")
 
 
+def test_names_of_clients_are_letters_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    writer = LedgerWriter(path, LedgerSettings(keep=366 * 86_400.0), clock=lambda: AT, wall=lambda: AT)
+    evil = "\x1b[/b]"
+    stay = ResidencyRow(
+        id=1, pod=evil, adapter=evil, since=AT, until=AT + 1.0, why="capacity", evicted_by=evil, evicted_by_load=2
+    )
+    reload = LoadRow(
+        id=3, pod=evil, adapter=evil, begun=AT + 2, over=AT + 8, tier="disk", caused_by="controller", why=evil
+    )
+    reload = msgspec.structs.replace(reload, after_stay=1)
+    slow = served(1, 9.0, pod=evil, adapter=evil, model=evil, load_wait=6.0, hit=False, load=3, dispatched=AT + 2)
+    writer.put([stay, reload, msgspec.structs.replace(slow, ended=AT + 9.0, arrived=AT + 2), served(2, 1.0)])
+    writer.turn()
+    writer.close()
+    for view in ((), ("requests",), ("loads",), ("evictions",)):
+        said = run(*view, *WINDOW, "--file", path)
+        assert said.exit_code == 0
+        assert "\x1b" not in said.output and "?[/b]" in said.output
+    assert "\x1b" not in run(*WINDOW, "--file", path, "--adapter", evil).output
+
+
+def test_an_end_that_is_yet_to_come_is_told_beside_the_answer(ledger: Path) -> None:
+    said = run("requests", "--from", "2026-11-29T14:00Z", "--to", "9998-01-01T00:00Z", "--file", ledger, "--json")
+    assert said.stderr == "--to 9998-01-01T00:00Z is yet to come; this is up to now\n"
+    assert len(msgspec.json.decode(said.stdout)) == 21
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31"])
+def test_a_year_out_of_range_is_refused_in_words(ledger: Path, text: str) -> None:
+    said = run("--from", text, "--file", ledger)
+    assert said.exit_code == 2
+    assert "years go from 1970" in said.stderr
+
+
 def test_rows_as_json(ledger: Path) -> None:
     found = msgspec.json.decode(run("loads", *WINDOW, "--file", ledger, "--json").output, type=list[LoadRow])
     assert [load.adapter for load in found] == ["legal", "tax"]
