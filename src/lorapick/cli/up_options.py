@@ -23,6 +23,8 @@ _EVERYWHERE = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared with, not 
 SAMPLE_EVENT = "document.uploaded"
 SAMPLE_PROMISE: Seconds = 2.0
 """P95 that users of the emulated fleet are promised, in model time: it serves within a second while adapters fit."""
+EMULATED_MODEL = "llama-3.1-8b"
+"""What emulated pods are calibrated to (`pod.values`): by its shape the doctor knows what a slot costs."""
 MOST_SLOTS = 1_000
 _RATES = (0.001, 10_000.0)
 """Requests per second of the sample traffic."""
@@ -133,6 +135,7 @@ def _emulated(flags: Mapping[str, Any]) -> UpPlan:
         policy=flags["policy"] or "weighted",
         mode=flags["mode"],
         limits=_limits(flags["slots"]),
+        base_model=EMULATED_MODEL,
         pod_port=flags["pod_port"],
         speed=flags["speed"],
         seed=flags["seed"],

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from lorapick.cli.up import up
-from lorapick.cli.up_options import UpError, plan_of, read_pods
+from lorapick.cli.up_options import EMULATED_MODEL, UpError, plan_of, read_pods
+from lorapick.core.doctor.shapes import SHAPES, shape_of
 from lorapick.core.picking.policies import POLICIES
+from lorapick.live.stack_options import emulated_pods
 from lorapick.model.settings import Settings
 from lorapick.wire.config import parse_settings, verbatim
 from lorapick.wire.config.problems import ConfigError
@@ -254,3 +256,9 @@ def test_what_does_not_exist_yet_is_refused_by_place(tmp_path, later):
         ConfigError, match=r"lorapick\.yaml:1:[0-9]+: (mode|discovery\.kubernetes): is not yet available"
     ):
         plan(config=path)
+
+
+def test_emulated_pods_have_the_name_of_the_model_that_they_are_calibrated_to():
+    pods = emulated_pods(plan().options)
+    assert {pod.base_model for pod in pods} == {EMULATED_MODEL}
+    assert shape_of(EMULATED_MODEL) == SHAPES["llama-3.1-8b"], "so the doctor can say what a slot costs"
