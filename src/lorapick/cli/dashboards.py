@@ -14,6 +14,7 @@ from lorapick.cli.loading import load
 from lorapick.dash.autoscaling import Scaled
 from lorapick.dash.export import RUNBOOKS, Options, files, untouched
 from lorapick.dash.rules import Thresholds
+from lorapick.live.admin_token import is_loopback
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 
@@ -70,6 +71,8 @@ def export(
     except OSError as error:
         _fail(f"{error.filename or directory}: {error.strerror or error}")
     _say(directory, settings, thresholds="the defaults" if config is None else str(config))
+    if runbooks is None:
+        _warn_of_links(directory, settings.server.admin)
 
 
 def _write(directory: Path, texts: dict[str, str], *, force: bool) -> None:
@@ -108,6 +111,17 @@ def _say(directory: Path, settings: Settings, *, thresholds: str) -> None:
         "  Grafana: Dashboards > New > Import > dashboard.json, and choose that Prometheus\n"
         f"  on Kubernetes one of: kubectl apply -f {directory}/keda.yaml, or hpa.yaml as its head says"
     )
+
+
+def _warn_of_links(directory: Path, admin: str) -> None:
+    """Links to the picker itself do not open when it is gone, and those to its own machine nowhere else."""
+    if is_loopback(admin.rpartition(":")[0].strip("[]")):
+        print(
+            f"warning: runbook links in rules.yaml lead to http://{admin}/runbooks: a loopback address, which opens on "
+            f"the picker's own machine only, and only while the picker runs. Serve {directory}/{RUNBOOKS} elsewhere, "
+            "and export again with --runbooks URL",
+            file=sys.stderr,
+        )
 
 
 def _fail(message: str) -> None:

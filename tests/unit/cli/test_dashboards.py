@@ -57,6 +57,27 @@ def test_numbers_and_addresses_are_the_configurations(tmp_path):
     assert scaled["spec"]["scaleTargetRef"] == {"name": "llama"}
 
 
+def test_links_that_open_on_the_pickers_machine_alone_are_warned_of(tmp_path):
+    config = tmp_path / "lorapick.yaml"
+    config.write_text(CONFIG)
+    answer = export(tmp_path / "out", "--config", str(config))
+    assert "warning: runbook links in rules.yaml lead to http://127.0.0.1:9191/runbooks: a loopback" in answer.stderr
+    assert "warning" not in export(tmp_path / "out", "--runbooks", "https://wiki/runbooks").stderr
+    config.write_text(CONFIG.replace("127.0.0.1:9191", "10.0.0.9:9191"))
+    assert "warning" not in export(tmp_path / "out", "--config", str(config)).stderr
+
+
+def test_who_is_told_that_there_is_no_picker_needs_none_to_read_on(tmp_path):
+    export(tmp_path / "out")
+    alerts = yaml.safe_load((tmp_path / "out/rules.yaml").read_text())["groups"][1]["rules"]
+    steps = {alert["labels"]["alert"]: alert["annotations"].get("first_steps", "") for alert in alerts}
+    assert "1. Does it run?" in steps["picker_absent"]
+    assert "`lorapick serve --config FILE`" in steps["picker_absent"]
+    assert "lorapick up" not in steps["picker_absent"]
+    page = (tmp_path / "out/runbooks/picker_absent.md").read_text()
+    assert "lorapick doctor" not in page, "there is nobody to ask"
+
+
 def test_runbooks_may_be_elsewhere(tmp_path):
     assert export(tmp_path, "--runbooks", "https://wiki.example.com/lora/").exit_code == 0
     assert "runbook_url: https://wiki.example.com/lora/thrash\n" in (tmp_path / "rules.yaml").read_text()
