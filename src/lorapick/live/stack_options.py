@@ -142,6 +142,8 @@ def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path)
         "ledger": {"path": LEDGER},
         "seed": options.seed,
     }
+    if not options.external:
+        generated["base_model"] = options.base_model  # what adapters are for, too
     places = {
         "server": {
             "extproc": place.extproc,
