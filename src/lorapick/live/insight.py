@@ -70,7 +70,7 @@ def _loads(driver: Driver) -> Iterator[LoadPicture]:
         if seen is not None:
             requests = state.tally.picks_by_tier[tier.word]
             yield LoadPicture(
-                tier=tier.word, seen=seen.count, at_most=seen.mean, quickest=seen.quickest, requests=requests
+                tier=tier.word, seen=seen.loads, at_most=seen.mean, quickest=seen.quickest, requests=requests
             )
 
 

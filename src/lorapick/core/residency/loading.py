@@ -83,7 +83,7 @@ class LoadsUnderWay:
 class LoadsSeen(NamedTuple):
     """What loads from one tier took, all pods together."""
 
-    count: int
+    loads: int
     """Loads whose end was seen, of the last ones."""
     mean: Seconds
     """Of what each took until it was seen to be over: at most that long was it."""

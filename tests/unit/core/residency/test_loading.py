@@ -26,7 +26,7 @@ def test_loads_that_were_seen_to_end_are_told_by_tier_with_what_is_known_of_them
         load(clocks[0], at=10.0 * number, seen=10.0 * number + seconds)
     load(clocks[1], at=0.0, seen=0.95)
     seen = loads_seen(clocks, Tier.DISK)
-    assert (seen.count, round(seen.mean, 6), seen.quickest) == (4, 0.5, 0.5)
+    assert (seen.loads, round(seen.mean, 6), seen.quickest) == (4, 0.5, 0.5)
     assert loads_seen(clocks, Tier.CPU) is None
     assert loads_seen(clocks[1:], Tier.DISK).quickest is None, "one load is too few"
 
