@@ -57,7 +57,7 @@ def on_refused(state: FleetState, event: RequestRefused, *, now: Seconds) -> lis
     """Count a request that a transport refused by itself, so that outcomes add up to arrivals."""
     state.tally.arrivals += 1
     state.tally.outcomes[Outcome.REJECTED] += 1
-    state.signals.refused(event.status, now=now)
+    state.signals.outcomes.refused(event.status, now=now)
     return []
 
 
@@ -119,7 +119,7 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
     flight = state.flights.get(event.request_id)
     if flight is None or flight.row < 0 or not flight.started:
         return []
-    state.signals.body_started(now - flight.arrived, now=now)
+    state.signals.outcomes.body_started(now - flight.arrived, now=now)
     return _ran(state, flight, now=now, cause=event.id)
 
 
@@ -148,8 +148,7 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1
     row = flight.row
-    if flight.pod is not None:
-        state.signals.ended(outcome, status, seconds=now - flight.arrived, now=now)
+    state.signals.outcomes.left(outcome, status, seconds=now - flight.arrived, now=now)
     if row < 0:
         return admit(state, now=now, cause=event.id)
     effects: list[Effect] = []

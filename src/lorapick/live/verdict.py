@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.core.thrash_alarms import LEAST_ENDED
+from lorapick.core.signals.outcomes import ENOUGH
 from lorapick.live.publish import AlertRow, FleetSnapshot
 from lorapick.model.alerts import Alert, Severity
 from lorapick.model.signals import RATE_WINDOW, FleetSignals
@@ -107,7 +107,7 @@ def _beyond(fleet: FleetSnapshot, signals: FleetSignals) -> Iterator[tuple[str, 
 
 def _many(signals: FleetSignals) -> bool:
     """Whether shares of a minute's requests say anything."""
-    return signals.requests_per_second * RATE_WINDOW >= LEAST_ENDED
+    return signals.requests_per_second * RATE_WINDOW >= ENOUGH
 
 
 def _no_pods(fleet: FleetSnapshot) -> str:

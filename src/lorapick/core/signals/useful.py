@@ -347,6 +347,11 @@ class UsefulTime:
         windows = [pod.window(now) for pod in self._pods.values()]
         return _ratio(sum(busy for busy, _ in windows), sum(useful for _, useful in windows))
 
+    def busy_share(self, now: Seconds) -> Ratio | None:
+        """Of the time of all pods over `RATE_WINDOW`, that in which they were busy; None: no pod is known."""
+        busy = [pod.window(now)[0] for pod in self._pods.values()]
+        return min(1.0, sum(busy) / (len(busy) * RATE_WINDOW)) if busy else None
+
     def totals(self, now: Seconds) -> dict[PodName, tuple[Seconds, Seconds]]:
         """Busy and useful seconds of each pod since it was first heard of: they only grow."""
         return {name: (end.busy, end.useful) for name, end in ((name, pod.at(now)) for name, pod in self._pods.items())}
