@@ -54,10 +54,10 @@ class Metrics(Collector):
         """
         self._labels = AdapterLabels(adapter_labels)
         self._epp = EppMetrics(DIALECTS[compat])
-        self.counting = Counting(labels=self._labels, epp=self._epp)
+        self._slo = SloSettings() if slo is None else slo
+        self.counting = Counting(labels=self._labels, epp=self._epp, slo=self._slo)
         self._gauges = FleetGauges()
         self._process = ProcessCollector(registry=None)
-        self._slo = SloSettings() if slo is None else slo
         self._published: Published | None = None
         self._fleet: Fleet | None = None
 

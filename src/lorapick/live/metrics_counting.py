@@ -42,6 +42,7 @@ from lorapick.model.events import (
 )
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import SloSettings
 from lorapick.model.signals import Change
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -72,8 +73,8 @@ def _fault(event: RequestEnded) -> str:
 class Counting:
     """All counts since the start, and what is under way."""
 
-    def __init__(self, *, labels: AdapterLabels, epp: EppMetrics) -> None:
-        self.families = Families()
+    def __init__(self, *, labels: AdapterLabels, epp: EppMetrics, slo: SloSettings | None = None) -> None:
+        self.families = Families(slo)
         self.epp = epp
         self.labels = labels
         self.active: dict[AdapterName, Seconds] = {}
