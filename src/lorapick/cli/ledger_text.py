@@ -44,6 +44,9 @@ def show_report(report: LedgerReport, console: Console) -> None:
         console.print(Text(f"  the ledger has {since}", style="yellow"))
     _show_pickers(report, console)
     console.print(_latencies(report))
+    if report.refused:
+        told = ", ".join(f"{count} {reason}" for reason, count in report.refused.items())
+        console.print(f"  refused, which is in no latency: {told}; `lorapick ledger requests --outcome rejected`")
     if report.beyond is None:
         console.print("  no request was served in this time")
     else:

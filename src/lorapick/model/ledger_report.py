@@ -109,6 +109,8 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Only requests for this one. None: all."""
     pod: PodName | None = None
     """Only requests that were at this one. None: all."""
+    refused: dict[str, int] = {}
+    """Requests refused in the window by reason, the most frequent first."""
     adapters: int = 0
     """That were asked for in the window."""
     pickers: tuple[Seconds, ...] = ()

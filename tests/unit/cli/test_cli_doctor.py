@@ -82,7 +82,7 @@ def test_what_harms_users_is_an_exit_code(tmp_path) -> None:
     lines = found.output.splitlines()
     assert lines[0] == "NOW  20 % of the requests fail or are refused [errors]"
     assert lines[1] == "       failed and refused / ended in the last minute 20 % > 1 %"
-    assert lines[2].startswith("     - `lorapick explain` of a refused request")
+    assert lines[2].startswith("     - `lorapick explain --refused` says why")
     assert any(line.startswith("WARN a convoy") for line in lines)
     assert lines[-1].startswith("Unknown: ")
 

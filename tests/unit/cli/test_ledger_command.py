@@ -103,6 +103,7 @@ def test_which_evictions_made_p95_worse(ledger: Path) -> None:
     for line in (
         "2026-11-29 14:00:00 to 15:00:00 UTC",
         "this time 20 1 s 7 s 95.0% 1 rejected",
+        "refused, which is in no latency: 1 shed; `lorapick ledger requests --outcome rejected`",
         "the hour before 0 - - - -",
         "the 2 requests beyond P95, in the mean, beside the others",
         "load_wait 3 s 0 ms waited for its adapter to be loaded",

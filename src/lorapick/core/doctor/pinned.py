@@ -18,6 +18,9 @@ PINNED = 10
 WORSE = 1.25
 """Times as many adapters for each slot that is left as there would be without pins, from which on pins are to blame."""
 
+CAUSE = 1000.0
+"""Weight above that of what follows from it: thrash, latency, errors."""
+
 
 class Left(NamedTuple):
     """What pins leave."""
@@ -80,7 +83,7 @@ def crowding(picture: Picture) -> Iterator[Finding]:
                 price="these are loaded again when their slots were needed",
             ),
         ),
-        weight=20 + (left.others / left.free if left.free else left.others),
+        weight=CAUSE + (left.others / left.free if left.free else left.others),
         pods=tuple(full),
     )
 

@@ -111,6 +111,8 @@ def _time_of_loads(loads: Sequence[LoadPicture], rate: float) -> str:
     word = "at most " if bounds_only else "about "
     # A pod has no more than all of its time, whatever bounds and overlapping loads add up to.
     taken = f"take {word}{share(lost)}" if lost < 1.0 else "may take all"
+    if not rate:
+        return f"a load takes {'; '.join(told)}; nobody waits for one now"
     return f"a load takes {'; '.join(told)}; {number(rate)}/s on each pod {taken} of a pod's time"
 
 

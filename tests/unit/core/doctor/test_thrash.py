@@ -50,6 +50,8 @@ def test_loads_take_what_was_seen_by_tier_and_never_more_than_all_time():
     told = "a load takes from cpu 112 ms (the quickest of 64), at most 900 ms; from disk at most 500 ms"
     found = findings(incident(loads=seen))["thrash"]
     assert f"{told}; 1.8/s on each pod take at most 38 % of a pod's time" in found.arithmetic
+    still = healthy(fleet={**INCIDENT, "swaps_per_second": 0.0}, loads=seen)
+    assert f"{told}; nobody waits for one now" in findings(still)["thrash"].arithmetic
     long = (LoadPicture(tier="disk", seen=2, at_most=0.6),)
     (line,) = [line for line in findings(incident(loads=long))["thrash"].arithmetic if line.startswith("a load")]
     assert line.endswith("1.8/s on each pod may take all of a pod's time")
