@@ -111,9 +111,10 @@ function tick(value, y, say) {
   return [drawing("path", { class: "rule", d: `M${LEFT} ${y.toFixed(1)}H${WIDTH - RIGHT}` }), text];
 }
 
-// The word stands above its line, or below it where there is no room above.
+// The word stands on the side of its line where figures are not while all is well.
 function threshold(word, y) {
-  const text = drawing("text", { class: "bound", x: WIDTH - RIGHT, y: y - 3 < TOP + 6 ? y + 10 : y - 3, "text-anchor": "end" });
+  const below = word.includes("below") || y < TOP + 9;
+  const text = drawing("text", { class: "bound", x: WIDTH - RIGHT, y: below ? y + 9 : y - 3, "text-anchor": "end" });
   text.textContent = word;
   return [drawing("path", { class: "threshold", d: `M${LEFT} ${y.toFixed(1)}H${WIDTH - RIGHT}` }), text];
 }
