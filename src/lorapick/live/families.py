@@ -190,6 +190,11 @@ class Families(Collector):
         for family in self.all:
             family.drop("pod", pod)
 
+    def forget_adapter(self, adapter: str) -> None:
+        """End the series of an adapter that has no label of its own any more."""
+        for family in self.all:
+            family.drop("adapter", adapter)
+
     def collect(self) -> Iterator[Metric]:
         """One family after the other, as frozen last."""
         for family in self.all:

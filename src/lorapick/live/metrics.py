@@ -48,7 +48,7 @@ class Metrics(Collector):
         """Begin to count.
 
         Args:
-            adapter_labels: adapters with a label of their own; the others share one.
+            adapter_labels: adapters with a label of their own, the busiest; the others share one.
             compat: whose names requests are shown under beside our own: a key of `families_epp.DIALECTS`.
             slo: what users were promised, to be shown beside what they get.
         """
@@ -112,9 +112,8 @@ class Metrics(Collector):
 
     def _moment(self, published: Published) -> Moment:
         fleet, core, counting = published.fleet(), self._fleet, self.counting
-        if self._labels.room > 0:
-            known = published.adapters() if core is None else core.state.residency.names()
-            self._labels.promote(known=len(known))
+        known = published.adapters() if core is None else core.state.residency.names()
+        counting.relabel(len(known), now=fleet.now)
         counting.forget(fleet.now)
         return Moment(
             fleet=fleet,

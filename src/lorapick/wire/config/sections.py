@@ -282,6 +282,7 @@ server: Reader[ServerSettings] = record(
         "observe": choice("headers", "bodies"),
         "endpoint": tcp_address,
         "metrics": tcp_address,
+        "metrics_adapters": integer(least=1, most=1000),
         "metrics_compat": choice("both", "llm-d", "gie", "off"),
         "admin": tcp_address,
         "admin_token": word,
