@@ -81,7 +81,7 @@ class Bookkeeper:
         """Rows that one event begins or ends. `changes` are those of `Fleet.changes` for this event."""
         kind, slots = type(event), self._slots
         rows: list[LedgerRow] = []
-        if kind is RequestEnded:
+        if isinstance(event, RequestEnded):
             self._visits.ending(event)
         if changes or kind is PodReported or event.t >= slots.count_due:
             rows += slots.take(event, effects, changes=changes)
