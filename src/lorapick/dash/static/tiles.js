@@ -1,17 +1,8 @@
 // The top line and the totals.
 
-import { $, dash, keyed, make, orDash, percent, rate, setClass, setText, span, whole } from "./dom.js";
+import { $, above, below, dash, keyed, make, orDash, percent, rate, setClass, setText, span, toneOf, whole } from "./dom.js";
 
 const HOUR = 3600;
-
-// Tones follow the bounds of the alerts as configured, and are amber some way before the worse one.
-function below(value, good, fair) {
-  return value === null ? "" : value >= good ? "good" : value >= fair ? "warn" : "bad";
-}
-
-function above(value, good, fair) {
-  return value === null ? "" : value < good ? "good" : value < fair ? "warn" : "bad";
-}
 
 function tilesOf({ frame, bounds, slo }) {
   const { totals, fleet } = frame;
@@ -19,9 +10,9 @@ function tilesOf({ frame, bounds, slo }) {
   const young = frame.wall - frame.started_at <= HOUR; // who is new is not known yet
   return [
     { name: "requests", unit: "/s", value: rate(fleet.requests_per_second) },
-    { name: `found on the GPU (believed ${orDash(fleet.believed_hit_ratio, percent)})`, value: orDash(fleet.hit_ratio, percent), tone: below(fleet.hit_ratio, bounds.hit_ratio_target, bounds.hit_ratio) },
-    { name: "swaps per pod", unit: "/s", value: rate(fleet.swaps_per_second), tone: above(fleet.swaps_per_second, bounds.swap_rate / 5, bounds.swap_rate) },
-    { name: "of busy time is useful", value: orDash(fleet.useful_share, percent), tone: below(fleet.useful_share, (1 + bounds.useful_share) / 2, bounds.useful_share) },
+    { name: `found on the GPU (believed ${orDash(fleet.believed_hit_ratio, percent)})`, value: orDash(fleet.hit_ratio, percent), tone: toneOf.hits(fleet.hit_ratio, bounds) },
+    { name: "swaps per pod", unit: "/s", value: rate(fleet.swaps_per_second), tone: toneOf.swaps(fleet.swaps_per_second, bounds) },
+    { name: "of busy time is useful", value: orDash(fleet.useful_share, percent), tone: toneOf.useful(fleet.useful_share, bounds) },
     { name: "adapters stay", value: orDash(fleet.mean_residency, span), tone: below(fleet.mean_residency, bounds.residency, bounds.residency_page) },
     { name: `P95 latency (P50 ${orDash(fleet.latency_p50, span)}, ${slo.latency_p95 ? `promised ${span(slo.latency_p95)}` : "none promised"})`, value: orDash(fleet.latency_p95, span), tone: slo.latency_p95 ? above(fleet.latency_p95, slo.latency_p95, slo.latency_p95) : "" },
     { name: `active adapters per slot (${fleet.active_adapters} on ${fleet.slots})`, value: orDash(fleet.active_per_slot, rate), tone: above(fleet.active_per_slot, bounds.active_per_slot, 1) },
