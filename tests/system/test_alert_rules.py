@@ -96,6 +96,14 @@ def requests(served: float, failed: float, reason: str = "none") -> dict[str, st
     }
 
 
+def ended(per_second: float, *, outcome: str, reason: str = "none") -> dict[str, str]:
+    return {f'lorapick_requests_total{{outcome="{outcome}",reason="{reason}"}}': rate(per_second)}
+
+
+def decided(per_second: float, *, outcome: str = "dispatched", reason: str = "none") -> dict[str, str]:
+    return {f'lorapick_decisions_total{{outcome="{outcome}",reason="{reason}"}}': rate(per_second)}
+
+
 NEW = {"lorapick_new_adapters": still(3), "lorapick_new_adapters_traffic_share": still(0.01)}
 LATE = {"LorapickLatency"}
 
@@ -134,6 +142,9 @@ CASES = [
     Case("residency of 25 s, and pods load instead of working", evictions(0.16) | useful(0.3), {
         15: {"LorapickResidency:a", "LorapickResidencyPage:a", "LorapickThrash:a", "LorapickUsefulTime"},
     }),
+    Case("residency of 25 s, and a fleet with little to do", evictions(0.16) | useful(0.3, busy=0.28), {
+        15: {"LorapickResidency:a", "LorapickUsefulTime"},
+    }),
     Case("residency of 25 s, and queues are full", evictions(0.16) | gauges("queue_critical", 1, 0), {
         15: {"LorapickResidency:a", "LorapickResidencyPage:a", "LorapickThrash:a", "LorapickCriticalQueues"},
     }),
@@ -163,7 +174,32 @@ CASES = [
     Case("hardly any errors", requests(99.5, 0.5), {15: set()}),
     Case("refused for want of room", requests(90, 10, "shed"), {6: {"LorapickErrorRate"}}),
     Case("clients ask for what there is not", requests(50, 50, "adapter_unknown"), {15: set()}),
-    Case("one failure at night", requests(0.1, 0.05), {15: set()}),
+    Case("few requests, and a third of them fail", requests(0.1, 0.05), {1: set(), 15: {"LorapickErrorRate"}}),
+    Case("all of a few fail", requests(0, 0.1) | decided(0.1), {
+        9: {"LorapickErrorRate", "LorapickNothingServed"},
+    }),
+    Case("four failures at night", requests(0.1, 0) | {
+        'lorapick_requests_total{outcome="failed",reason="none"}': "0x40 1 2 3 4x99",
+    }, {12: set(), 16: set(), 20: set()}),
+    Case("errors are over, of many requests", requests(10, 0) | {
+        'lorapick_requests_total{outcome="failed",reason="none"}': "0x20 0+15x20 300x99",
+    }, {8: {"LorapickErrorRate"}, 13: set()}),
+    Case("a few failed, and none since", requests(0.1, 0) | {
+        'lorapick_requests_total{outcome="failed",reason="none"}': "0x30 0+1x8 8x99",
+    }, {12: {"LorapickErrorRate"}, 15: set()}),
+    Case("all give up", ended(0.2, outcome="abandoned") | decided(0.2), {2: set(), 6: {"LorapickNothingServed"}}),
+    Case("all hang", decided(0.1), {8: {"LorapickNothingServed"}}),
+    Case("served until a while ago", decided(1) | {
+        'lorapick_requests_total{outcome="served",reason="none"}': "0+15x40 600x99",
+    }, {13: set(), 16: {"LorapickNothingServed"}}),
+    Case("some are served", requests(0.02, 0) | ended(1, outcome="abandoned") | decided(1), {15: set()}),
+    Case("a single long answer", {
+        'lorapick_decisions_total{outcome="dispatched",reason="none"}': "0x20 1x99",
+    }, {8: set(), 12: set()}),
+    Case("one client, and all of it mistakes", ended(1, outcome="failed", reason="client_error") | decided(1), {
+        15: set(),
+    }),
+    Case("names that there are not", decided(5, outcome="rejected", reason="adapter_unknown"), {15: set()}),
     Case("half of the queues are full", gauges("queue_critical", 1, 0), {0: set(), 2: {"LorapickCriticalQueues"}}),
     Case("no queue is full", gauges("queue_critical", 0, 0), {15: set()}),
     Case("one of three queues is full", gauges("queue_critical", 1, 0, 0) | gauges("slots", 4, 4, 4), {15: set()}),

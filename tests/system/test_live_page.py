@@ -12,6 +12,8 @@ import pytest
 
 from lorapick.live.publish import AlertRow, FleetSnapshot
 from lorapick.model.picks import Belief
+from lorapick.model.settings import AlertSettings, SloSettings
+from lorapick.model.signals import FleetSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
 from lorapick.testing.browser import Keys, Page, chromium, served
 from lorapick.testing.published import ValuesPublished, small_fleet
@@ -85,6 +87,71 @@ def test_from_the_grid_to_the_runbook(page: Page, thrashing: str) -> None:
     page.one(".alert.page a.runbook").click()
     page.until(lambda: page.text("h1").startswith("Thrash"))
     assert page.complaints() == []
+
+
+def told(**facts: str | float) -> ValuesPublished:
+    """A fleet on which an alert of severity page stands, with these facts."""
+    published = small_fleet()
+    published.alert_rows = [AlertRow(name="thrash", since=90.0, severity="page", facts=facts)]
+    bounds, slo = AlertSettings(hit_ratio=0.7), SloSettings(latency_p95=2.0)
+    published.fleet_now = msgspec.structs.replace(published.fleet_now, bounds=bounds, slo=slo)
+    fleet = FleetSignals(
+        requests_per_second=1.0, swaps_per_second=0.2, latency_p95=3.0, hit_ratio=0.6, error_ratio=0.004
+    )  # fmt: skip
+    published.signals_now = Signals(now=100.0, fleet=fleet)
+    published.points = [
+        SignalPoint(t=5.0 * n, swaps_per_second=0.2, requests_per_second=1.0, latency_p95=3.0, hit_ratio=0.6)
+        for n in range(20)
+    ]
+    return published
+
+
+def test_facts_are_whole_and_steps_keep_commands_and_links(page: Page) -> None:
+    pods = ", ".join(f"pod-{number:03}" for number in range(20))
+    with served(told(pods=pods, harm="latency_p95")) as url:
+        page.open(url)
+        page.until(lambda: page.count(".alert.page ol li") >= 2)
+        assert pods in page.text(".alert.page .facts")
+        whole = "const at = document.querySelector('.alert.page .facts'); return at.scrollHeight <= at.clientHeight + 1"
+        assert page.run(whole)
+        assert "lorapick doctor" in page.texts(".alert.page li code")
+        page.run("document.querySelector('.alert.page').open = false")
+        assert not page.run(whole), "two lines of it while the alert is closed"
+
+    published = told()
+    published.alert_rows = [AlertRow(name="critical_queues", since=90.0, severity="page")]
+    with served(published) as url:
+        page.open(url)
+        page.until(lambda: page.count(".alert.page li a"))
+        page.one(".alert.page li a").click()
+        page.until(lambda: page.text("h1").startswith("Thrash"))
+        assert page.complaints() == []
+
+
+def test_bounds_are_those_of_the_configuration_and_what_is_unknown_is_a_dash(page: Page) -> None:
+    with served(told()) as url:
+        page.open(url)
+        page.until(lambda: page.count(".chart .threshold"))
+        assert page.texts(".chart .bound") == ["promised 2.0 s", "alert below 50 %", "alert below 70 %"]
+        tiles = dict(zip(page.texts(".tile .name"), page.texts(".tile .value"), strict=True))
+        assert tiles["P95 latency (P50 –, promised 2.0 s)"] == "3.0 s"
+        assert tiles["new adapters (known after the first hour)"] == "–"
+        assert tiles["failed or refused (since the start 2 of 10)"] == "0.4 %"
+        assert page.text(".tile.bad .name").startswith("found on the GPU")
+        assert page.count("#main.waiting") == 0
+
+
+def test_before_the_first_frame_nothing_is_said_of_the_fleet(page: Page, small: str) -> None:
+    page.browser.execute_cdp_cmd("Network.enable", {})
+    page.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/v1/stream"]})
+    try:
+        page.browser.get(small)
+        assert page.one("#main").text == "waiting for the first figures"
+    finally:
+        page.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    page.complaints()  # what was blocked
+    page.open(small)
+    assert page.one("#decisions").is_displayed()
 
 
 def test_decisions_of_an_adapter_are_on_its_card(page: Page, small: str) -> None:

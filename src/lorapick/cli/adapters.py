@@ -144,7 +144,7 @@ def load(
 
 def preload(
     name: NameArgument,
-    lasts: Annotated[str, typer.Option("--for", help="How long it is kept, such as 30m or 9h30m.")],
+    lasts: Annotated[str, typer.Option("--for", help="How long it is kept, such as 30m or 9h30m.")] = "30m",
     replicas: ReplicasOption = None,
     label: LabelsOption = None,
     wait: WaitOption = 0.0,

@@ -92,8 +92,8 @@ def _connected(admin: str, timeout: float) -> Iterator[http.client.HTTPConnectio
         yield connection
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise AdminError(
-            f"no picker answers at {admin} ({_short(error)}); start one with `lorapick up`, or name its admin API "
-            "with --admin"
+            f"no picker answers at {admin} ({_short(error)}); name the admin API of one that runs with --admin, or "
+            "start one: `lorapick serve --config FILE`, or `lorapick up` for a try"
         ) from None
     finally:
         connection.close()

@@ -13,7 +13,8 @@ import msgspec
 import typer
 
 from lorapick.cli.loading import load
-from lorapick.wire.config import ConfigError, Later, one_per_key, settings_hash
+from lorapick.live.ledger.file import LedgerError, check_place
+from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
 from lorapick.wire.config.later import HEADING
 
 
@@ -83,6 +84,11 @@ def examine(file: Path) -> Checked:
     """
     loaded = load(file)
     settings = loaded.settings
+    if settings.ledger.path is not None:
+        try:
+            check_place(file.parent / settings.ledger.path)
+        except (LedgerError, OSError) as error:
+            raise ConfigError([Problem(file=str(file), message=f"ledger.path: {error}")]) from None
     return Checked(
         file=str(file),
         hash=settings_hash(settings),

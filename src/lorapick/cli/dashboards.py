@@ -5,7 +5,12 @@ and where a file that is in the way is not one of ours, or was edited since. Not
 """
 
 import sys
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from itertools import takewhile
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from tempfile import NamedTemporaryFile
 from typing import Annotated
 
 import typer
@@ -14,9 +19,12 @@ from lorapick.cli.loading import load
 from lorapick.dash.autoscaling import Scaled
 from lorapick.dash.export import RUNBOOKS, Options, files, untouched
 from lorapick.dash.rules import Thresholds
+from lorapick.live.admin_token import is_loopback
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 
+_MODE = 0o644
+"""Of files: Prometheus runs as somebody else."""
 _WHAT = {
     "rules.yaml": "Prometheus: records and alerts",
     "dashboard.json": "Grafana 11.6 or newer",
@@ -70,24 +78,65 @@ def export(
     except OSError as error:
         _fail(f"{error.filename or directory}: {error.strerror or error}")
     _say(directory, settings, thresholds="the defaults" if config is None else str(config))
+    if runbooks is None:
+        _warn_of_links(directory, settings.server.admin)
 
 
 def _write(directory: Path, texts: dict[str, str], *, force: bool) -> None:
-    """All of them or none: what is in the way is found before anything is written."""
-    foreign = [name for name in texts if not force and not _may_replace(directory / name)]
+    """All of them or none: each is written beside its place, and put there once all others are."""
+    paths = {directory / name: text for name, text in texts.items()}
+    in_the_way = [path for path in _places(directory, paths) if not _fits(path, file=path in paths)]
+    if in_the_way:
+        names = ", ".join(str(path) for path in in_the_way)
+        _fail(f"in the way: {names}: a link, or a directory in place of a file, or the reverse. Nothing was written")
+    foreign = [path for path in paths if not force and not _may_replace(path)]
     if foreign:
-        names = ", ".join(str(directory / name) for name in foreign)
+        names = ", ".join(str(path) for path in foreign)
         _fail(f"not ours, or edited since it was written: {names}. Nothing was written; --force overwrites")
-    for name, text in texts.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    with ExitStack() as undo:
+        staged = [(_staged(path, text, undo=undo), path) for path, text in paths.items()]
+        for written, path in staged:
+            written.replace(path)
+
+
+def _places(directory: Path, paths: Iterable[Path]) -> list[Path]:
+    """What is looked at before anything is written: files, and the directories below `directory` that they go to."""
+    below = dict.fromkeys(path.parent for path in paths)
+    return [*(path for path in below if path != directory), *paths]
+
+
+def _fits(path: Path, *, file: bool) -> bool:
+    """Whether it is free, or of the kind that belongs there. Nothing is written through links: they lead elsewhere."""
+    if path.is_symlink():
+        return False
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    return S_ISREG(mode) if file else S_ISDIR(mode)
+
+
+def _staged(path: Path, text: str, *, undo: ExitStack) -> Path:
+    """The text in a file beside its place. What was made for it goes when `undo` ends, but for what is in use then."""
+    missing = list(takewhile(lambda each: not each.exists(), (path.parent, *path.parent.parents)))
+    for each in reversed(missing):
+        each.mkdir()
+        undo.callback(_remove_if_empty, each)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as made:
+        written = Path(made.name)
+        undo.callback(written.unlink, missing_ok=True)
+        made.write(text)
+    written.chmod(_MODE)
+    return written
+
+
+def _remove_if_empty(directory: Path) -> None:
+    with suppress(OSError):
+        directory.rmdir()
 
 
 def _may_replace(path: Path) -> bool:
-    if not path.exists():
-        return True
-    return path.is_file() and untouched(path.read_bytes().decode("utf-8", errors="replace"))
+    return not path.exists() or untouched(path.read_bytes().decode("utf-8", errors="replace"))
 
 
 def _say(directory: Path, settings: Settings, *, thresholds: str) -> None:
@@ -108,6 +157,17 @@ def _say(directory: Path, settings: Settings, *, thresholds: str) -> None:
         "  Grafana: Dashboards > New > Import > dashboard.json, and choose that Prometheus\n"
         f"  on Kubernetes one of: kubectl apply -f {directory}/keda.yaml, or hpa.yaml as its head says"
     )
+
+
+def _warn_of_links(directory: Path, admin: str) -> None:
+    """Links to the picker itself do not open when it is gone, and those to its own machine nowhere else."""
+    if is_loopback(admin.rpartition(":")[0].strip("[]")):
+        print(
+            f"warning: runbook links in rules.yaml lead to http://{admin}/runbooks: a loopback address, which opens on "
+            f"the picker's own machine only, and only while the picker runs. Serve {directory}/{RUNBOOKS} elsewhere, "
+            "and export again with --runbooks URL",
+            file=sys.stderr,
+        )
 
 
 def _fail(message: str) -> None:

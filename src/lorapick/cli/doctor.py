@@ -41,7 +41,7 @@ def doctor(admin: EndpointOption = DEFAULT, file: FileOption = None, as_json: Js
     if as_json:
         print(msgspec.json.encode(answer).decode())
     else:
-        print("\n".join(_lines(answer.diagnosis)))
+        print("\n".join(admin_client.printable(line) for line in _lines(answer.diagnosis)))
     if answer.diagnosis.pages:
         raise typer.Exit(1)
 

@@ -1,6 +1,7 @@
 """`lorapick explain`: why a request went where it went.
 
-In: a request id, or none for the last decision; the admin API's URL. Out: the decision in words and figures.
+In: a request id, or none for the last decision, or the last refusal; the admin API's URL. Out: the decision in words
+and figures.
 Not here: what decides (see `core.picking`), how an explanation is kept (see `core.explain`), its words (see
 `wire.words`).
 """
@@ -26,6 +27,8 @@ from lorapick.wire.words import span
 MOST_LOSERS = 20
 _RECENT = 200
 """Decisions looked through for the last one that was kept in full."""
+_MOST_RECENT = 1000
+"""Decisions looked through for the last refused one: the most that the API gives."""
 
 
 class _Recent(msgspec.Struct, frozen=True):
@@ -43,11 +46,15 @@ def explain(
     ] = None,
     admin: admin_client.AdminOption = admin_client.DEFAULT,
     every: Annotated[bool, typer.Option("--all", help=f"Show all pods, not only the first {MOST_LOSERS}.")] = False,
+    refused: Annotated[bool, typer.Option("--refused", help="The last request that was refused.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> None:
     """Say why a request went where it went: the winner's terms, and what cost every other pod the request."""
     with admin_client.told("explain"):
-        body = admin_client.get(admin, f"/v1/decisions/{quote(request_id or _last(admin), safe='')}")
+        if refused and request_id is not None:
+            raise admin_client.AdminError(f"--refused means the last refused request, not {request_id}; give only one")
+        asked_for = request_id or _last(admin, refused=refused)
+        body = admin_client.get(admin, f"/v1/decisions/{quote(asked_for, safe='')}")
         document = admin_client.decode(body, ExplanationDocument, admin)
     if as_json:
         print(body.decode())
@@ -55,11 +62,17 @@ def explain(
     show(document, admin_client.console(), most=len(document.verdicts) if every else MOST_LOSERS)
 
 
-def _last(admin: str) -> str:
-    recent = admin_client.decode(admin_client.get(admin, f"/v1/decisions?limit={_RECENT}"), _Recent, admin)
+def _last(admin: str, *, refused: bool) -> str:
+    most = _MOST_RECENT if refused else _RECENT
+    recent = admin_client.decode(admin_client.get(admin, f"/v1/decisions?limit={most}"), _Recent, admin)
     for row in recent.decisions:
-        if row.explained:
+        if row.explained and (row.outcome == "rejected" or not refused):
             return row.request_id
+    if refused and recent.decisions:
+        raise admin_client.AdminError(
+            f"of the last {len(recent.decisions)} requests none was refused; earlier ones are in the ledger: "
+            "`lorapick ledger requests --outcome rejected`"
+        )
     raise admin_client.AdminError("the picker has decided nothing yet; send it a request, then ask again")
 
 

@@ -4,6 +4,7 @@ In: a window; a running picker's admin API, or the ledger's file. Out: the answe
 Parquet. Not here: the arithmetic (`core.ledger.report`), the words (`cli.ledger_text`).
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from lorapick.core.ledger.report import MOST_LISTED, Asked
 from lorapick.live.ledger.answers import LedgerAnswer, View, answer
 from lorapick.live.ledger.export import export as export_tables
 from lorapick.live.ledger.file import LedgerError
+from lorapick.model.requests import Outcome
 from lorapick.wire.moments import MomentError, parse_window
 
 SECONDS_FOR_ANSWER = 65.0
@@ -33,6 +35,9 @@ FileOption = Annotated[
 ]
 AdapterOption = Annotated[str | None, typer.Option("--adapter", help="Only requests for this adapter.")]
 PodOption = Annotated[str | None, typer.Option("--pod", help="Only requests that were at this pod.")]
+OutcomeOption = Annotated[
+    Outcome | None, typer.Option("--outcome", help="Only requests that ended like this; `rejected` were refused.")
+]
 MostOption = Annotated[int, typer.Option("--most", min=1, max=10_000, help="Rows at most.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
@@ -54,7 +59,7 @@ def register(app: typer.Typer) -> None:
         ("loads", "Loads that ended in the window, the latest first: whose doing each was, how long it took."),
         ("evictions", "Evictions of the window, the latest first: who got the slot, how long the stay had been."),
     ):
-        commands.command(name, help=words)(_lister(View(name)))
+        commands.command(name, help=words)(_requests if name == "requests" else _lister(View(name)))
     commands.command("export")(export)
     app.add_typer(commands, name="ledger")
 
@@ -83,6 +88,22 @@ def report(
     ledger_text.show_report(found.report, admin_client.console())
 
 
+def _requests(
+    since: FromOption = None,
+    until: ToOption = None,
+    file: FileOption = None,
+    adapter: AdapterOption = None,
+    pod: PodOption = None,
+    outcome: OutcomeOption = None,
+    most: MostOption = 50,
+    admin: AdminOption = DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    with _told(f"ledger {View.REQUESTS}"):
+        asked = _asked(since, until, adapter=adapter, pod=pod, most=most)._replace(outcome=outcome)
+        _list(View.REQUESTS, _Where(admin, file, asked), as_json=as_json)
+
+
 def _lister(view: View) -> Callable[..., None]:
     def command(
         since: FromOption = None,
@@ -95,14 +116,18 @@ def _lister(view: View) -> Callable[..., None]:
         as_json: JsonOption = False,
     ) -> None:
         with _told(f"ledger {view}"):
-            where = _Where(admin, file, _asked(since, until, adapter=adapter, pod=pod, most=most))
-            rows = getattr(_answer(where, view), view)
-        if as_json:
-            print(msgspec.json.encode(rows).decode())
-            return
-        ledger_text.show_rows(view, rows, asked=where.asked, console=admin_client.console())
+            asked = _asked(since, until, adapter=adapter, pod=pod, most=most)
+            _list(view, _Where(admin, file, asked), as_json=as_json)
 
     return command
+
+
+def _list(view: View, where: _Where, *, as_json: bool) -> None:
+    rows = getattr(_answer(where, view), view)
+    if as_json:
+        print(msgspec.json.encode(rows).decode())
+        return
+    ledger_text.show_rows(view, rows, asked=where.asked, console=admin_client.console())
 
 
 def export(
@@ -120,8 +145,10 @@ def export(
 
 
 def _asked(since: str | None, until: str | None, *, adapter: str | None, pod: str | None, most: int) -> Asked:
-    begin, end = parse_window(since, until, now=datetime.now(UTC))
-    return Asked(begin, end, adapter=adapter, pod=pod, most=most)
+    window = parse_window(since, until, now=datetime.now(UTC))
+    if window.note:
+        print(window.note, file=sys.stderr)  # not on stdout, which may be JSON
+    return Asked(window.since, window.until, adapter=adapter, pod=pod, most=most)
 
 
 def _answer(where: _Where, view: View) -> LedgerAnswer:
@@ -129,7 +156,8 @@ def _answer(where: _Where, view: View) -> LedgerAnswer:
         return answer(where.file, view, asked=where.asked)
     asked = where.asked
     parameters: dict[str, Any] = {"view": view, "from": repr(asked.since), "to": repr(asked.until), "limit": asked.most}
-    parameters |= {key: value for key, value in (("adapter", asked.adapter), ("pod", asked.pod)) if value is not None}
+    only = (("adapter", asked.adapter), ("pod", asked.pod), ("outcome", asked.outcome))
+    parameters |= {key: str(value) for key, value in only if value is not None}
     body = admin_client.get(where.admin, f"/v1/ledger?{urlencode(parameters)}", timeout=SECONDS_FOR_ANSWER)
     return admin_client.decode(body, LedgerAnswer, where.admin)
 

@@ -5,12 +5,14 @@ In: a `LedgerReport`, or rows. Out: lines on a console. Not here: the arithmetic
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lorapick.cli.admin_client import printable
 from lorapick.core.ledger.report import Asked
 from lorapick.live.ledger.answers import View
 from lorapick.model.ledger import LoadBy, LoadRow, RequestRow, ResidencyRow
@@ -19,6 +21,8 @@ from lorapick.model.units import Seconds
 
 _AGREE = 0.02
 """Product and count of slots in use may differ by this share: counts are cut between two of them."""
+_MUCH_QUEUE = 0.3
+"""Of the latency beyond P95, from which on waiting at the picker is what made it slow."""
 _PARTS = (
     ("queue", "waited at the picker for a place"),
     ("load_wait", "waited for its adapter to be loaded"),
@@ -33,15 +37,21 @@ def show_report(report: LedgerReport, console: Console) -> None:
     only = [
         f"{name} {value}" for name, value in (("adapter", report.adapter), ("pod", report.pod)) if value is not None
     ]
-    console.print(Text(f"{_moments(window)}{''.join(f', {each}' for each in only)}", style="bold"))
+    named = "".join(f", {printable(each)}" for each in only)
+    console.print(Text(f"{_moments(window)}{named}", style="bold"))
     if report.watched_since is None or report.watched_since > window.since:
         since = "nothing yet" if report.watched_since is None else f"nothing before {_moment(report.watched_since)}"
         console.print(Text(f"  the ledger has {since}", style="yellow"))
+    _show_pickers(report, console)
     console.print(_latencies(report))
+    if report.refused:
+        told = ", ".join(f"{count} {reason}" for reason, count in report.refused.items())
+        console.print(f"  refused, which is in no latency: {told}; `lorapick ledger requests --outcome rejected`")
     if report.beyond is None:
         console.print("  no request was served in this time")
     else:
         _show_parts(report.beyond, report.rest, console)
+        _show_queue(report, report.beyond, console)
         _show_evictions(report, console)
         _show_without(report, console)
     _show_conservation(report.conservation, console)
@@ -51,13 +61,29 @@ def show_report(report: LedgerReport, console: Console) -> None:
         )
 
 
+def _show_pickers(report: LedgerReport, console: Console) -> None:
+    """Several runs in one file are one picker that was started again, or fleets that have nothing in common."""
+    if len(report.pickers) > 1:
+        last = max(report.pickers)
+        console.print(
+            f"  {len(report.pickers)} runs of a picker are in this time, the last since {_moment(last)}; if they were "
+            f"of different fleets, figures of pods and slots mix them: --from {_argument(last)} is the last alone",
+            style="yellow",
+        )
+
+
+def _argument(moment: Seconds) -> str:
+    """As --from takes it, after the moment and not before it."""
+    return f"{datetime.fromtimestamp(ceil(moment), UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _latencies(report: LedgerReport) -> Table:
     table = _table("", "requests", "P50", "P95", "hits", "not served")
     for name, row in (("this time", report.window), ("the hour before", report.before)):
         others = {"failed": row.failed, "rejected": row.rejected, "abandoned": row.abandoned}
         told = ", ".join(f"{count} {word}" for word, count in others.items() if count)
         hits = "-" if row.hit_ratio is None else f"{row.hit_ratio:.1%}"
-        table.add_row(name, str(row.served), _seconds(row.p50), _seconds(row.p95), hits, told or "-")
+        _add(table, name, str(row.served), _seconds(row.p50), _seconds(row.p95), hits, told or "-")
     return table
 
 
@@ -66,14 +92,44 @@ def _show_parts(beyond: Parts, rest: Parts | None, console: Console) -> None:
     console.print(f"  the {beyond.requests} requests beyond P95, in the mean, beside the others")
     table = _table("", "beyond P95", "others", "")
     for name, words in _PARTS:
-        table.add_row(
-            f"  {name}", _seconds(getattr(beyond, name)), _seconds(getattr(rest, name, None)), Text(words, style="dim")
+        _add(
+            table,
+            f"  {name}",
+            _seconds(getattr(beyond, name)),
+            _seconds(getattr(rest, name, None)),
+            Text(words, style="dim"),
         )
         if name == "served" and beyond.prefill is not None:
             for part in ("prefill", "decode"):
-                table.add_row(f"    {part}", _seconds(getattr(beyond, part)), _seconds(getattr(rest, part, None)), "")
-    table.add_row("  together", _seconds(beyond.latency), _seconds(rest.latency if rest else None), "")
+                _add(table, f"    {part}", _seconds(getattr(beyond, part)), _seconds(getattr(rest, part, None)), "")
+    _add(table, "  together", _seconds(beyond.latency), _seconds(rest.latency if rest else None), "")
     console.print(table)
+
+
+def _show_queue(report: LedgerReport, beyond: Parts, console: Console) -> None:
+    """Loads cost nothing while requests wait at the picker: what they wait for is a slot, or room in a queue."""
+    if beyond.queue < _MUCH_QUEUE * beyond.latency:
+        return
+    console.print()
+    console.print(
+        f"  {beyond.queue / beyond.latency:.0%} of it is queue: no pod had a slot for the adapter, or room for the "
+        "request",
+        style="yellow",
+    )
+    held = report.conservation
+    used = held.counted if held.counted is not None else held.slots_in_use
+    if used is not None and report.adapters > used:
+        told = (
+            f"  {report.adapters} adapters were asked for, and {used:.3g} slots were in use: waiting for a slot is the "
+            "cost of too few slots for the adapters asked for, which is thrash; more slots, or fewer adapters, help "
+            "(`lorapick doctor`). What P95 would have been without loads, below, leaves this wait as it is"
+        )
+    else:
+        told = (
+            "  adapters asked for had slots enough: pods were full of requests; more pods help, or fewer requests "
+            "(runbook critical_queues)"
+        )
+    console.print(told)
 
 
 def _show_evictions(report: LedgerReport, console: Console) -> None:
@@ -87,7 +143,8 @@ def _show_evictions(report: LedgerReport, console: Console) -> None:
         console.print(f"  evictions by what the reloads after them cost these requests{shown}")
         table = _table("evicted", "from", "by", "times", "reloads", "requests", "waited", "others stood", "beyond P95")
         for each in report.evictions:
-            table.add_row(
+            _add(
+                table,
                 *(each.adapter, each.pod, _by(each)),
                 *(str(each.evictions), str(each.reloads), str(each.requests)),
                 *(_seconds(each.waited), _seconds(each.drained), _seconds(each.beyond)),
@@ -145,14 +202,26 @@ def show_rows(view: View, rows: Sequence[Any], *, asked: Asked, console: Console
 
 
 def _requests(rows: Sequence[RequestRow]) -> Table:
-    table = _table("ended", "request", "adapter", "pod", "outcome", "hit", "latency", *(name for name, _ in _PARTS))
+    table = _table(
+        "ended", "request", "adapter", "pod", "outcome", "reason", "hit", "latency", *(name for name, _ in _PARTS)
+    )
     for row in rows:
         hit = {None: "-", True: "yes", False: "no"}[row.hit]
         parts = [_seconds(getattr(row, name)) for name, _ in _PARTS]
-        outcome = row.outcome if row.reason is None else f"{row.outcome} ({row.reason})"
         name = row.adapter or row.model or "-"
         latency = _seconds(row.ended - row.arrived)
-        table.add_row(_moment(row.ended), row.id or "-", name, row.pod or "-", outcome, hit, latency, *parts)
+        _add(
+            table,
+            _moment(row.ended),
+            row.id or "-",
+            name,
+            row.pod or "-",
+            row.outcome,
+            row.reason or "-",
+            hit,
+            latency,
+            *parts,
+        )
     return table
 
 
@@ -162,8 +231,15 @@ def _loads(rows: Sequence[LoadRow]) -> Table:
         took = None if row.begun is None or row.over is None else row.over - row.begun
         by = {LoadBy.REQUEST: f"request {row.request}", LoadBy.CONTROLLER: f"controller: {row.why}"}
         told = by.get(row.caused_by, row.caused_by)
-        table.add_row(
-            _moment(row.over), row.adapter, row.pod, row.tier, _seconds(took), told, str(row.result or "under way")
+        _add(
+            table,
+            _moment(row.over),
+            row.adapter,
+            row.pod,
+            row.tier,
+            _seconds(took),
+            told,
+            str(row.result or "under way"),
         )
     return table
 
@@ -174,8 +250,13 @@ def _evictions(rows: Sequence[ResidencyRow]) -> Table:
         stayed = None if row.until is None else row.until - row.since
         idle = None if row.last_request is None or row.until is None else row.until - row.last_request
         by = row.evicted_by or f"({row.why})"
-        table.add_row(_moment(row.until), row.adapter, row.pod, _seconds(stayed), str(row.requests), _seconds(idle), by)
+        _add(table, _moment(row.until), row.adapter, row.pod, _seconds(stayed), str(row.requests), _seconds(idle), by)
     return table
+
+
+def _add(table: Table, *cells: str | Text) -> None:
+    """A row. Names come from clients: neither the terminal nor the table may take them for more than letters."""
+    table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in cells))
 
 
 def _table(*headings: str) -> Table:

@@ -60,7 +60,11 @@ class Watched:
         """Count what happens in a world from now on, which must be its begin."""
         settings = world.settings
         self._world = world
-        self._metrics = Metrics(compat=settings.server.metrics_compat, slo=settings.slo)
+        self._metrics = Metrics(
+            adapter_labels=settings.server.metrics_adapters,
+            compat=settings.server.metrics_compat,
+            slo=settings.slo,
+        )
         self._metrics.show(PublishedViews(SimulatedFleet(world)))
         self._metrics.follow(world.fleet)
         world.heard = self._metrics.observe

@@ -48,13 +48,14 @@ def _order(word: str) -> str:
 def top(
     admin: admin_client.AdminOption = admin_client.DEFAULT,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and end; so does a pipe.")] = False,
+    alerts: Annotated[bool, typer.Option("--alerts", help="Only alerts, with all their facts.")] = False,
     sort: Annotated[str, typer.Option(help=f"Pods first: {', '.join(ORDERS)}.", callback=_order)] = ORDERS[0],
 ) -> None:
     """Show the fleet, once a second: pods by slots, loads, swap rate, P95, useful time, alerts, decisions.
 
-    Keys: q quits, p pauses, s sorts by something else, arrows and PgUp, PgDn scroll the pods.
+    Keys: q quits, p pauses, s sorts by something else, a shows alerts alone, arrows and PgUp, PgDn scroll the pods.
     """
-    view = View(admin=admin, order=sort)
+    view = View(admin=admin, order=sort, alerts=alerts)
     with admin_client.told("top"):
         if once or not sys.stdout.isatty():
             _print_one(view)
@@ -115,6 +116,8 @@ def _obey(key: str, view: View) -> bool:
     elif key == "s":
         view.order = ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)]
         view.first = 0
+    elif key == "a":
+        view.alerts = not view.alerts
     elif key in _SCROLL:
         view.first = max(0, view.first + _SCROLL[key])
     else:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from lorapick.cli.admin_client import printable
@@ -23,10 +24,13 @@ from lorapick.wire.words import span
 RUNBOOKS = "/runbooks/"
 """Path of the admin API below which each alert has its page."""
 MOST_ALERTS = 4
+MOST_LINES = 3
+"""Lines of the verdict, and of an alert, where there is the fleet to show below."""
 _LINES_MINUTES = 15
 _BARS = "▁▂▃▄▅▆▇█"
 _HEALTHY = {"healthy": "green", "idle": "", "warming_up": "", "watch": "yellow"}
-_KEYS = "q quit  p pause  s sort  ↑↓ PgUp PgDn scroll"
+_KEYS = "q quit  p pause  s sort  a alerts  ↑↓ PgUp PgDn scroll"
+_PLAIN = Console()
 
 
 @dataclass
@@ -38,6 +42,8 @@ class View:
     first: int = 0
     """Pods that are scrolled away above."""
     paused: bool = False
+    alerts: bool = False
+    """Only alerts, each with all its facts."""
     trouble: str | None = None
     """Why nothing new comes; None: it does."""
     keys: bool = True
@@ -49,7 +55,10 @@ def screen(board: Board, view: View, *, width: int, height: int) -> list[Text]:
     frame = board.frame
     if frame is None:
         return [cut(Text(f"lorapick top: {view.trouble or f'waiting for {view.admin}'}"), width)]
-    above = [*_head(board, frame, view), *_alerts(board.alerts, frame.now)]
+    head = _head(board, frame, view, width=width)
+    if view.alerts:
+        return [cut(line, width) for line in [*head, *_all_alerts(board.alerts, frame.now, width=width)][:height]]
+    above = [*head, *_alerts(board.alerts, frame.now, width=width)]
     room = max(0, height - len(above) - 4 - view.keys)
     adapters = adapter_lines(board, most=min(8, room // 4), width=width) if room >= 8 else []
     decisions = _decisions(board.decisions[: min(6, room // 5)], frame.now) if room >= 8 else []
@@ -74,6 +83,24 @@ def cut(line: Text, width: int) -> Text:
     return line
 
 
+def wrapped(line: Text, width: int, *, most: int, indent: int = 0) -> list[Text]:
+    """The line in as many lines as it needs, at most so many: then it ends in an ellipsis."""
+    if cell_len(line.plain) <= width or indent >= width:
+        return [line]
+    first, *rest = line.wrap(_PLAIN, width)
+    if not rest or most == 1:
+        return [cut(line, width)]
+    behind = line[len(first.plain) :]
+    behind = behind[len(behind.plain) - len(behind.plain.lstrip()) :]
+    lines = [*behind.wrap(_PLAIN, width - indent)]
+    kept = lines[: most - 1]
+    if lines[most - 1 :]:
+        kept[-1] = cut(kept[-1] + Text(" ") + lines[most - 1], width - indent)
+    for each in (first, *kept):
+        each.rstrip()
+    return [first, *(Text(" " * indent) + each for each in kept)]
+
+
 def _which(frame: Frame, view: View, *, shown: int) -> Text:
     """Which pods are shown, and what their letters mean."""
     which = f"{view.first + 1}-{view.first + shown} of {frame.pods_total}" if shown else "no pods"
@@ -83,7 +110,7 @@ def _which(frame: Frame, view: View, *, shown: int) -> Text:
 # -- above
 
 
-def _head(board: Board, frame: Frame, view: View) -> list[Text]:
+def _head(board: Board, frame: Frame, view: View, *, width: int) -> list[Text]:
     fleet = frame.fleet
     title = Text("lorapick top", style="bold")
     if view.paused:
@@ -92,24 +119,20 @@ def _head(board: Board, frame: Frame, view: View) -> list[Text]:
     title.append(f"  {frame.pods_ready}/{frame.pods_total} pods ready")
     health = str(frame.verdict.health)
     style = _HEALTHY.get(health, "bold red")
-    lines = [title, Text(printable(frame.verdict.text), style=style)]
+    verdict = Text(printable(frame.verdict.text), style=style)
+    lines = [title, *wrapped(verdict, width, most=MOST_LINES)]
     if view.trouble is not None:
         lines.append(Text(f"NO NEWS, what follows is old: {view.trouble}", style="bold red"))
     loading = sum(pod.loading for pod in board.pods.values())
-    slots = f"adapters/slots {fleet.active_adapters}/{fleet.slots}"
-    lines.append(
-        Text(
-            f"req/s {fleet.requests_per_second:.1f}  P95 {_time(fleet.latency_p95)}  TTFT P95 {_time(fleet.ttft_p95)}  "
-            f"swaps/s/pod {fleet.swaps_per_second:.2f}  hits {_share(fleet.hit_ratio)} (believed "
-            f"{_share(fleet.believed_hit_ratio)})"
-        )
+    asked = f"req/s {fleet.requests_per_second:.1f}  P95 {_time(fleet.latency_p95)}  TTFT P95 {_time(fleet.ttft_p95)}"
+    hits = f"hits {_share(fleet.hit_ratio)} (believed {_share(fleet.believed_hit_ratio)})"
+    slots = f"adapters/slots {fleet.active_adapters}/{fleet.slots}  stays {_time(fleet.mean_residency)}"
+    waits = f"loading {loading}  held {fleet.waiting}  full queues {fleet.critical_queues}"
+    figures = (
+        f"{asked}  swaps/s/pod {fleet.swaps_per_second:.2f}  {hits}",
+        f"useful {_share(fleet.useful_share)}  {slots}  {waits}",
     )
-    lines.append(
-        Text(
-            f"useful {_share(fleet.useful_share)}  {slots}  stays {_time(fleet.mean_residency)}  loading {loading}  "
-            f"held {fleet.waiting}  full queues {fleet.critical_queues}"
-        )
-    )
+    lines += [line for each in figures for line in wrapped(Text(each), width, most=2)]
     lines.append(_lines(board))
     return lines
 
@@ -139,24 +162,46 @@ def sparkline(values: Sequence[float | None], *, cells: int = 16) -> str:
     return drawn
 
 
-def _alerts(alerts: Sequence[AlertRow], now: Seconds) -> list[Text]:
+def _alerts(alerts: Sequence[AlertRow], now: Seconds, *, width: int) -> list[Text]:
     """Standing alerts, those that harm users first, each with its runbook."""
-    ordered = sorted(alerts, key=lambda row: (row.severity != Severity.PAGE, row.since, row.name))
-    lines = []
-    for row in ordered[:MOST_ALERTS]:
-        page = row.severity == Severity.PAGE
-        line = Text(f"{row.severity.upper()} {row.name}", style="bold red" if page else "yellow")
-        line.append(f" for {span(max(0.0, now - row.since))}  {RUNBOOKS}{row.name}  {_facts(row)}", style="")
-        lines.append(line)
+    ordered = _ordered(alerts)
+    lines = [
+        line
+        for row in ordered[:MOST_ALERTS]
+        for line in wrapped(_alert(row, now).append(f"  {_facts(row)}"), width, most=MOST_LINES, indent=2)
+    ]
     if ordered[MOST_ALERTS:]:
         more = ", ".join(row.name for row in ordered[MOST_ALERTS:])
         lines.append(Text(f"and {len(ordered) - MOST_ALERTS} more: {more}", style="yellow"))
     return lines
 
 
+def _all_alerts(alerts: Sequence[AlertRow], now: Seconds, *, width: int) -> list[Text]:
+    """The same with a line for each fact, however many alerts there are."""
+    lines = []
+    for row in _ordered(alerts):
+        lines.append(_alert(row, now))
+        for name, value in row.facts.items():
+            fact = Text(f"  {printable(name).replace('_', ' ')}: {printable(_said(value))}")
+            lines += wrapped(fact, width, most=len(fact), indent=4)
+    return lines or [Text("no alert stands")]
+
+
+def _ordered(alerts: Sequence[AlertRow]) -> list[AlertRow]:
+    return sorted(alerts, key=lambda row: (row.severity != Severity.PAGE, row.since, row.name))
+
+
+def _alert(row: AlertRow, now: Seconds) -> Text:
+    line = Text(f"{row.severity.upper()} {row.name}", style="bold red" if row.severity == Severity.PAGE else "yellow")
+    return line.append(f" for {span(max(0.0, now - row.since))}  {RUNBOOKS}{row.name}", style="")
+
+
 def _facts(row: AlertRow) -> str:
-    said = (f"{key}={value:.3g}" if isinstance(value, float) else f"{key}={value}" for key, value in row.facts.items())
-    return printable(" ".join(said))
+    return printable(" ".join(f"{key}={_said(value)}" for key, value in row.facts.items()))
+
+
+def _said(value: str | float) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _time(seconds: Seconds | None) -> str:

@@ -43,6 +43,7 @@ def up(
         Path | None, typer.Option(help="lorapick.yaml of an existing fleet; without it, pods are emulated.")
     ] = None,
     pods: Annotated[int, typer.Option(help="Emulated pods.")] = 8,
+    slots: Annotated[int, typer.Option(help="GPU slots for adapters of every emulated pod.")] = 4,
     adapters: Annotated[int, typer.Option(help="Adapters that every emulated pod can serve.")] = 40,
     policy: Annotated[str | None, typer.Option(help="Policy that chooses a pod; default: weighted.")] = None,
     mode: Annotated[str, typer.Option(help="How emulated pods swap: inline (as vLLM) or drain.")] = "inline",
@@ -201,7 +202,7 @@ def _ready(stack: Stack) -> dict[str, Any]:
 
 def _sample(options: StackOptions) -> dict[str, Any]:
     """What the emulated fleet's configuration pins, and which event loads what; nothing of an operator's own."""
-    if options.external or not options.configuration:
+    if options.external or "adapters" not in options.configuration:
         return {}
     pinned = options.configuration["adapters"]["list"][-1]
     trigger = options.configuration["triggers"][0]

@@ -12,14 +12,20 @@ import msgspec
 from lorapick.cli.loading import load
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.stack_options import MOST_ADAPTERS, StackOptions
-from lorapick.model.pods import Pod
+from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import ServerSettings, Settings
+from lorapick.model.units import Seconds
 from lorapick.pod.values import SPEEDS, SwapMode
 from lorapick.wire.config import one_per_key, verbatim
 from lorapick.wire.podsfile import parse_pods
 
 _EVERYWHERE = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared with, not listened on
 SAMPLE_EVENT = "document.uploaded"
+SAMPLE_PROMISE: Seconds = 2.0
+"""P95 that users of the emulated fleet are promised, in model time: it serves within a second while adapters fit."""
+EMULATED_MODEL = "llama-3.1-8b"
+"""What emulated pods are calibrated to (`pod.values`): by its shape the doctor knows what a slot costs."""
+MOST_SLOTS = 1_000
 _RATES = (0.001, 10_000.0)
 """Requests per second of the sample traffic."""
 
@@ -62,10 +68,10 @@ def _check(flags: Mapping[str, Any]) -> None:
     _one_of("--mode", flags["mode"], [mode.value for mode in SwapMode])
     _one_of("--policy", flags["policy"] or "weighted", list(POLICIES))
     _one_of("--body", flags["body"] or "buffered", ["buffered", "full_duplex_streamed"])
-    for name, least in (("pods", 1), ("adapters", 0), ("pickers", 1), ("concurrency", 1)):
+    for name, least in (("pods", 1), ("slots", 1), ("adapters", 0), ("pickers", 1), ("concurrency", 1)):
         if flags[name] < least:
             raise UpError(f"--{name} is {flags[name]}; it must be {least} or more")
-    for name, most in (("adapters", MOST_ADAPTERS), ("seed", 2**31 - 1)):
+    for name, most in (("adapters", MOST_ADAPTERS), ("slots", MOST_SLOTS), ("seed", 2**31 - 1)):
         if not 0 <= flags[name] <= most:
             raise UpError(f"--{name} is {flags[name]}; it must be 0 to {most}")
     for name, (low, high) in (("rate", _RATES), ("speed", SPEEDS)):
@@ -128,25 +134,35 @@ def _emulated(flags: Mapping[str, Any]) -> UpPlan:
         adapters=flags["adapters"],
         policy=flags["policy"] or "weighted",
         mode=flags["mode"],
+        limits=_limits(flags["slots"]),
+        base_model=EMULATED_MODEL,
         pod_port=flags["pod_port"],
         speed=flags["speed"],
         seed=flags["seed"],
     )
-    options = msgspec.structs.replace(options, configuration=sample_placement(options))
+    options = msgspec.structs.replace(options, configuration=sample_configuration(options))
     ports = range(options.pod_port, options.pod_port + options.pods) if options.pod_port else ()
     listens = _listens(options) + tuple((f"127.0.0.1:{port}", "choose another --pod-port") for port in ports)
     rate = flags["rate"] if flags["traffic"] and options.adapter_names else None
     return UpPlan(options=options, listens=listens, rate=rate, traffic_adapters=options.adapter_names)
 
 
-def sample_placement(options: StackOptions) -> dict[str, Any]:
-    """Configuration with one pin and one trigger, of the two adapters that the sample of traffic asks for least."""
+def _limits(slots: int) -> PodLimits:
+    """Of each emulated pod; an engine's host memory holds at least what its slots hold."""
+    limits = PodLimits(max_loras=slots)
+    return msgspec.structs.replace(limits, max_cpu_loras=max(limits.max_cpu_loras, slots))
+
+
+def sample_configuration(options: StackOptions) -> dict[str, Any]:
+    """A promise to users, one pin and one trigger, of the two adapters that the sample of traffic asks for least."""
     names = options.adapter_names
+    promised = {"slo": {"latency_p95": f"{1000 * SAMPLE_PROMISE / options.speed:.3f}ms"}}
     if len(names) < 3:
-        return {}
+        return promised
     pinned, loaded = names[-1], names[-2]
     pin = {"name": pinned, "pin": {"replicas": min(2, options.pods)}}
     return {
+        **promised,
         "adapters": {"list": [*({"name": name} for name in names[:-1]), pin]},
         "triggers": [{"event": SAMPLE_EVENT, "preload": loaded, "for": "10m"}],
     }

@@ -202,7 +202,7 @@ def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1
     status = status_of(reason)
-    state.signals.refused(status, now=case.now)
+    state.signals.outcomes.refused(status, now=case.now)
     retry = RETRY_AFTER if status in (429, 503) else None
     return Reject(
         cause=case.cause,

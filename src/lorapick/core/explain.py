@@ -15,7 +15,7 @@ from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard, chosen_by, verdicts
 from lorapick.model.picks import Explanation, Pick, Waited
-from lorapick.model.reasons import Reason
+from lorapick.model.reasons import Reason, status_of
 from lorapick.model.units import Ratio, RequestId, Seconds
 
 KEPT = 2000
@@ -23,6 +23,8 @@ KEPT = 2000
 ALWAYS_ROWS = 64
 """Up to this many rows every decision is kept; above, one in SAMPLE and every rejection."""
 SAMPLE = 16
+TOO_MANY_REQUESTS = 429
+"""Status from which on a refusal is for want of capacity, and no mistake of the client's."""
 MOST_WAITS = 8
 """Waits of one request that are kept: the first, and the last ones."""
 
@@ -91,6 +93,17 @@ class Journal:
         """Newest first."""
         kept = [*self._kept.values()]
         return kept[: -limit - 1 : -1] if limit else []
+
+    def refused(self, since: Seconds) -> dict[str, int]:
+        """Requests refused since then by reason, of the decisions that are kept; not those for a client's mistake."""
+        found: dict[str, int] = {}
+        for decision in reversed(self._kept.values()):
+            if decision.t < since:
+                break
+            reason = decision.pick.reason
+            if decision.outcome == "rejected" and reason is not None and status_of(reason) >= TOO_MANY_REQUESTS:
+                found[reason] = found.get(reason, 0) + 1
+        return found
 
     def explain(self, request_id: RequestId) -> Explanation | None:
         """Rebuild every pod's part in a kept decision; None when it is not kept."""

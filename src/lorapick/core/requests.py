@@ -57,7 +57,7 @@ def on_refused(state: FleetState, event: RequestRefused, *, now: Seconds) -> lis
     """Count a request that a transport refused by itself, so that outcomes add up to arrivals."""
     state.tally.arrivals += 1
     state.tally.outcomes[Outcome.REJECTED] += 1
-    state.signals.refused(event.status, now=now)
+    state.signals.outcomes.refused(event.status, now=now)
     return []
 
 
@@ -119,7 +119,7 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
     flight = state.flights.get(event.request_id)
     if flight is None or flight.row < 0 or not flight.started:
         return []
-    state.signals.body_started(now - flight.arrived, now=now)
+    state.signals.outcomes.body_started(now - flight.arrived, now=now)
     return _ran(state, flight, now=now, cause=event.id)
 
 
@@ -148,8 +148,7 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1
     row = flight.row
-    if flight.pod is not None:
-        state.signals.ended(outcome, status, seconds=now - flight.arrived, now=now)
+    state.signals.outcomes.left(outcome, status, seconds=now - flight.arrived, now=now)
     if row < 0:
         return admit(state, now=now, cause=event.id)
     effects: list[Effect] = []
@@ -177,6 +176,8 @@ def _count_hit(state: FleetState, flight: Flight, *, now: Seconds) -> None:
 def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """What an answer teaches of times: that of serving, or what a load added to it."""
     prices, tier, seconds = state.prices, flight.tier, now - flight.sent
+    if tier is not None and flight.pod is not None:
+        state.signals.useful.answered(flight.pod, seconds, tier=tier)
     if tier is None or tier.on_gpu:
         prices.service.served(flight.load_then, seconds)
     elif tier < Tier.LOADING:

@@ -9,19 +9,25 @@ residency), and a fleet may swap a lot without anybody noticing.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from lorapick.core.admission.alerts import Facts, Finding
 from lorapick.core.residency.cells import PodResidency
-from lorapick.core.signals.views import pod_residency, sample, swaps_per_second
+from lorapick.core.signals.outcomes import ENOUGH, FEW
+from lorapick.core.signals.views import late, pod_residency, sample, swaps_per_second
 from lorapick.core.state import FleetState
 from lorapick.model.alerts import Alert
-from lorapick.model.signals import FleetSignals
-from lorapick.model.units import Seconds
+from lorapick.model.signals import RATE_WINDOW, FleetSignals
+from lorapick.model.units import Ratio, Seconds
 
 MOST_NAMES = 20
 """Names that an alert gives."""
-LEAST_ENDED = 20
-"""Requests of a minute below which shares of them say nothing."""
+LEAST_BUSY = 0.05
+"""Share of their time that pods are busy below which it says nothing how."""
+HARM_BUSY = 0.3
+"""Below which what they waste harms nobody: there is time for all."""
+LATE_SHARE = 0.05
+"""Of requests, those that are late when P95 is beyond what was promised."""
 CLEAR_SHARE = 0.9
 """An alert lasts until its figure is better than its bound by a tenth, so that it does not come and go."""
 
@@ -34,19 +40,18 @@ def find(state: FleetState, now: Seconds) -> list[Finding]:
     homes = [*state.residency.homes()]
     swapping = _swapping(state, homes, least=alerts.swap_rate, now=now)
     short = _short(state, homes, most=alerts.residency, now=now)
-    requests = state.signals.ended_.total(now)
+    hits = fleet.hit_ratio if state.signals.outcomes.ended.total(now) >= ENOUGH else None
+    useful = fleet.useful_share if _busy(state, now) >= LEAST_BUSY else None
     slots = fleet.active_per_slot
     return [
         _above(Alert.ACTIVE_ADAPTERS, slots, bound=alerts.active_per_slot, after=after, facts=_active(fleet)),
         _of_pods(Alert.SWAP_RATE, swapping, bound=alerts.swap_rate, after=after, unit="swaps_per_second"),
         _of_pods(Alert.RESIDENCY, short, bound=alerts.residency, after=after, unit="seconds"),
-        _below(
-            Alert.HIT_RATIO, fleet.hit_ratio if requests >= LEAST_ENDED else None, bound=alerts.hit_ratio, after=after
-        ),
+        _below(Alert.HIT_RATIO, hits, bound=alerts.hit_ratio, after=after),
         _swap_queue(fleet, after=after),
-        _below(Alert.USEFUL_TIME, fleet.useful_share, bound=alerts.useful_share, after=after),
-        _latency(state, fleet, after=after),
-        _errors(state, fleet, requests=requests, after=after),
+        _below(Alert.USEFUL_TIME, useful, bound=alerts.useful_share, after=after),
+        _latency(state, after=after, now=now),
+        _errors(state, after=after, now=now),
         _critical(state, fleet, after=after),
         _thrash(state, fleet, homes=homes, now=now),
     ]
@@ -55,10 +60,11 @@ def find(state: FleetState, now: Seconds) -> list[Finding]:
 def harm(state: FleetState, fleet: FleetSignals, *, now: Seconds) -> str | None:
     """How users are harmed, or GPUs wasted, in a word; None: they are not."""
     alerts = state.settings.alerts
-    for word, promised, is_ in _promises(state, fleet):
-        if is_ is not None and is_ > promised:
-            return word
-    if fleet.useful_share is not None and fleet.useful_share < alerts.useful_share:
+    for promise in _promises(state, now):
+        if promise.broken:
+            return promise.word
+    useful = fleet.useful_share
+    if useful is not None and useful < alerts.useful_share and _busy(state, now) >= HARM_BUSY:
         return "useful_share"
     if fleet.critical_queues and fleet.critical_queues >= alerts.critical_queues_share * len(state.loads):
         return "critical_queues"
@@ -71,10 +77,45 @@ def _old(state: FleetState, now: Seconds) -> str | None:
     return "queues" if oldest is not None and now - oldest >= limit else None
 
 
-def _promises(state: FleetState, fleet: FleetSignals) -> list[tuple[str, Seconds, Seconds | None]]:
-    slo = state.settings.slo
-    kept = [("latency_p95", slo.latency_p95, fleet.latency_p95), ("ttft_p95", slo.ttft_p95, fleet.ttft_p95)]
-    return [(word, promised, is_) for word, promised, is_ in kept if promised is not None]
+def _busy(state: FleetState, now: Seconds) -> Ratio:
+    return state.signals.useful.busy_share(now) or 0.0
+
+
+class _Promise(NamedTuple):
+    """What was promised of one figure, and what it is."""
+
+    word: str
+    promised: Seconds
+    is_: Seconds | None
+    """None: too few requests ended to say."""
+    late: int = 0
+    """Requests that are late already and have no answer."""
+    late_share: Ratio = 0.0
+    """Of those that ended lately or are late."""
+
+    @property
+    def broken(self) -> bool:
+        return (self.is_ is not None and self.is_ > self.promised) or (
+            self.late >= FEW and self.late_share > LATE_SHARE
+        )
+
+    @property
+    def near(self) -> bool:
+        """Broken, or not far from it."""
+        return self.broken or self.late > 0 or (self.is_ is not None and self.is_ > CLEAR_SHARE * self.promised)
+
+
+def _promises(state: FleetState, now: Seconds) -> list[_Promise]:
+    slo, outcomes = state.settings.slo, state.signals.outcomes
+    found = []
+    if slo.latency_p95 is not None:
+        overdue = late(state, slo.latency_p95, now=now)
+        share = overdue / (overdue + outcomes.latency.count(now)) if overdue else 0.0
+        is_ = outcomes.p95("latency", now=now)
+        found.append(_Promise("latency_p95", slo.latency_p95, is_, overdue, share))
+    if slo.ttft_p95 is not None:
+        found.append(_Promise("ttft_p95", slo.ttft_p95, outcomes.p95("ttft", now=now)))
+    return found
 
 
 def _above(alert: Alert, value: float | None, *, bound: float, after: Seconds, facts: Facts) -> Finding:
@@ -132,20 +173,34 @@ def _swap_queue(fleet: FleetSignals, *, after: Seconds) -> Finding:
     return Finding(Alert.SWAP_QUEUE, waits, waits, after=after, facts={"waiting": fleet.swap_queue})
 
 
-def _latency(state: FleetState, fleet: FleetSignals, *, after: Seconds) -> Finding:
+def _latency(state: FleetState, *, after: Seconds, now: Seconds) -> Finding:
+    promises = _promises(state, now)
     facts: Facts = {}
-    begins = lasts = False
-    for word, promised, is_ in _promises(state, fleet):
-        if is_ is not None and is_ > CLEAR_SHARE * promised:
-            begins, lasts = begins or is_ > promised, True
-            facts |= {f"{word}_seconds": round(is_, 4), f"{word}_promised": promised}
+    for each in promises:
+        if each.near:
+            facts |= {f"{each.word}_promised": each.promised}
+            facts |= {f"{each.word}_seconds": round(each.is_, 4)} if each.is_ is not None else {}
+            facts |= {"late_without_answer": each.late} if each.late else {}
+    begins, lasts = any(each.broken for each in promises), any(each.near for each in promises)
     return Finding(Alert.LATENCY, begins, lasts, after=after, facts=facts)
 
 
-def _errors(state: FleetState, fleet: FleetSignals, *, requests: int, after: Seconds) -> Finding:
-    share = fleet.error_ratio if requests >= LEAST_ENDED else None
-    facts: Facts = {} if share is None else {"share": round(share, 4), "requests": requests}
-    return _above(Alert.ERROR_RATE, share, bound=state.settings.alerts.error_ratio, after=after / 2, facts=facts)
+def _errors(state: FleetState, *, after: Seconds, now: Seconds) -> Finding:
+    bound, outcomes = state.settings.alerts.error_ratio, state.signals.outcomes
+    failures, ignored = outcomes.failures(now), outcomes.nobody_served(now)
+    share = failures.share
+    # A quiet fleet's share is of ten minutes: five failures, the last of them not long ago.
+    enough = failures.ended >= ENOUGH or failures.failed >= FEW
+    counts = share is not None and enough and failures.recent > 0
+    facts: Facts = {} if share is None else {"share": round(share, 4), "requests": failures.ended}
+    if counts and share is not None and share > CLEAR_SHARE * bound:
+        refused = state.journal.refused(now - RATE_WINDOW)
+        if refused:
+            facts["refused"] = ", ".join(f"{count} {reason}" for reason, count in refused.items())
+    facts |= {"unanswered": ignored} if ignored else {}
+    begins = (counts and share is not None and share > bound) or ignored >= FEW
+    lasts = begins or (counts and share is not None and share > CLEAR_SHARE * bound)
+    return Finding(Alert.ERROR_RATE, begins, lasts, after=after / 2, facts=facts)
 
 
 def _critical(state: FleetState, fleet: FleetSignals, *, after: Seconds) -> Finding:

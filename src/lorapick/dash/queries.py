@@ -119,6 +119,16 @@ class Queries(NamedTuple):
         """Requests per second that ended without being given up."""
         return self._rate('lorapick_requests_total{outcome!="abandoned"}')
 
+    def decisions(self) -> str:
+        """Decisions per second but those on clients' mistakes: whatever came and deserved an answer, held or not."""
+        return self._rate(f'lorapick_decisions_total{{reason!~"{CLIENTS_MISTAKES}"}}')
+
+    def answered(self) -> str:
+        """Requests per second that a pod answered, if only by telling a client of its mistake."""
+        kinds = ('outcome="served"', 'reason="client_error"')
+        rates = " or ".join(f"rate(lorapick_requests_total{{{kind}}}[{self.window}])" for kind in kinds)
+        return f"(sum({rates}) or vector(0))"
+
     def _rate(self, metric: str) -> str:
         return f"sum(rate({metric}[{self.window}]))"
 

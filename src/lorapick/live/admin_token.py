@@ -45,7 +45,7 @@ class Changers:
     def __init__(self, *, bind_host: str, token: str | None) -> None:
         """With a token it is asked for; without one changes are taken on loopback only."""
         self._token = None if token is None else token.encode()
-        self._loopback = _is_loopback(bind_host)
+        self._loopback = is_loopback(bind_host)
         self._bind_host = bind_host
 
     def refusal(self, method: str, headers: Headers) -> Response | None:
@@ -75,5 +75,6 @@ def _unauthorised(*, given: bool) -> Response:
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
     return host.lower() == "localhost" or (is_ip(host) and ipaddress.ip_address(host).is_loopback)

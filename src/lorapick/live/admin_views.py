@@ -12,6 +12,7 @@ from lorapick.model.adapters import PinSpec
 from lorapick.model.placement import AdapterFacts, Why
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
+from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import FleetSignals
 from lorapick.model.tiers import Source
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
@@ -168,6 +169,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fleet: FleetSignals
     """This and the pods' figures of the last minute are made anew at every fifth frame."""
     verdict: Verdict
+    bounds: AlertSettings | None = None
+    """From where on figures are alerts, as configured; in whole frames."""
+    slo: SloSettings | None = None
+    """What users were promised; in whole frames."""
     names: tuple[AdapterName, ...] = ()
     """Adapters that lines of this frame name for the first time: behind those of the frames before."""
     pods: tuple[PodLine, ...] = ()

@@ -100,7 +100,8 @@ def _with_insight(picture: Picture, inside: Insight) -> Picture:
         alert_bounds=settings.alerts,
         slo=settings.slo,
         stale_after=settings.scrape.stale_after,
-        load_seconds=inside.load_seconds,
+        loads=inside.loads,
+        refused=dict(inside.refused),
         pin_problems=dict(inside.pin_problems),
         pin_missing_longest=inside.pin_missing,
     )

@@ -10,21 +10,36 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from lorapick.live.families_kinds import Counts, Histograms, Sums
+from lorapick.model.settings import SloSettings
+from lorapick.model.units import Seconds
 
 PICK_BUCKETS = (5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 25e-3)
 HOLD_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LATENCY_BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0)
-"""Of answers; the same for first bytes."""
+"""Of answers; the same for first bytes. What was promised is a bound too (see `promised_bounds`)."""
 STAY_BUCKETS = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0)
 """Of residencies; the bounds of the alerts (30 s, 60 s, 300 s) are among them."""
 UNUSED_BUCKETS = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0)
 """From a request to the eviction."""
 
 
+def promised_bounds(promised: Seconds | None) -> tuple[Seconds, ...]:
+    """Bounds for latencies, among them what was promised, and one above it.
+
+    A quantile that Prometheus takes of a histogram is on the right side of a bound, and anywhere between two of them.
+    """
+    if promised is None:
+        return LATENCY_BUCKETS
+    above = {2 * promised} if promised >= LATENCY_BUCKETS[-1] else set()
+    return (*sorted({*LATENCY_BUCKETS, promised, *above}),)
+
+
 class Families(Collector):
     """What events feed."""
 
-    def __init__(self) -> None:
+    def __init__(self, slo: SloSettings | None = None) -> None:
+        """`slo`: what users were promised."""
+        self._slo = SloSettings() if slo is None else slo
         self.all: list[Counts | Sums | Histograms] = []
         """In the order of the page."""
         self._of_requests()
@@ -63,12 +78,12 @@ class Families(Collector):
         self.latency = self._histograms(
             "latency_seconds",
             "Of served requests, from the arrival at the picker to the end of the answer.",
-            buckets=LATENCY_BUCKETS,
+            buckets=promised_bounds(self._slo.latency_p95),
         )
         self.ttft = self._histograms(
             "ttft_seconds",
             "From the arrival at the picker to the first bytes of the answer's body.",
-            buckets=LATENCY_BUCKETS,
+            buckets=promised_bounds(self._slo.ttft_p95),
         )
         self.picks = self._counts(
             "picks",
@@ -174,6 +189,11 @@ class Families(Collector):
         """Drop the series of a pod that is gone."""
         for family in self.all:
             family.drop("pod", pod)
+
+    def forget_adapter(self, adapter: str) -> None:
+        """End the series of an adapter that has no label of its own any more."""
+        for family in self.all:
+            family.drop("adapter", adapter)
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other, as frozen last."""

@@ -14,6 +14,7 @@ import msgspec
 from lorapick.live.admin_views import AdapterLine, CellLine, Frame, PodLine, PointLine
 from lorapick.live.publish import AlertRow, DecisionRow, InMemory, PodRow, Published
 from lorapick.live.verdict import verdict
+from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import AdapterSignals, FleetSignals, PodSignals, SignalPoint, Signals
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
@@ -26,6 +27,8 @@ MAX_NAMES = 20_000
 SELDOM = 5
 """Frames from one look at the signals to the next, and from one look at host memory to the next."""
 HALF_WAY = 2
+GAP: Seconds = 10.0
+"""Time since the last frame from which on nothing that it said is taken for what is: nobody has watched meanwhile."""
 FRESH: Seconds = 3.0
 """A scrape younger than this is shown as just made: its age would change every line every second."""
 _NOTHING = Signals(now=0.0, fleet=FleetSignals(requests_per_second=0.0, swaps_per_second=0.0))
@@ -57,6 +60,7 @@ class Frames:
         self._points: tuple[PointLine, ...] = ()
         self._decisions: tuple[DecisionRow, ...] = ()
         self._alerts: tuple[AlertRow, ...] | None = None
+        self._bounds, self._slo = AlertSettings(), SloSettings()
 
     def advance(self) -> Frame:
         """Look at the picker; the frame that leads from the last one to now. The first is whole."""
@@ -67,6 +71,8 @@ class Frames:
         named = len(self._names)
         changed = self._look(seq)
         self.last = msgspec.structs.replace(changed, names=tuple(self._names)[named:], whole=first)
+        if first:
+            self.last = msgspec.structs.replace(self.last, bounds=self._bounds, slo=self._slo)
         return self.last
 
     def whole(self) -> Frame:
@@ -80,6 +86,8 @@ class Frames:
         return msgspec.structs.replace(
             self.last,
             whole=True,
+            bounds=self._bounds,
+            slo=self._slo,
             names=tuple(self._names),
             pods=tuple(self._pods.values()),
             pods_gone=(),
@@ -95,13 +103,17 @@ class Frames:
 
     def _look(self, seq: int) -> Frame:
         published = self._published
+        fleet = published.fleet()
+        if self.last is not None and fleet.now - self.last.now > GAP:
+            self._turn = 0
         turn, self._turn = self._turn, self._turn + 1
         # What costs most takes turns, so that no frame holds the picker up for long; the first has all.
         counts, remembers = turn % SELDOM == 0, turn == 0 or turn % SELDOM == HALF_WAY
         if counts:
             self._signals = published.signals()
             self._by_pod = {each.pod: each for each in self._signals.pods}
-        signals, fleet, alerts = self._signals, published.fleet(), tuple(published.alerts())
+        signals, alerts = self._signals, tuple(published.alerts())
+        self._bounds, self._slo = fleet.bounds, fleet.slo
         lines = {pod.name: _pod_line(pod, self._by_pod.get(pod.name, _QUIET)) for pod in fleet.pods[:MAX_PODS]}
         pods, pods_gone = _difference(self._pods, lines)
         self._pods = lines

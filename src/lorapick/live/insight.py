@@ -4,13 +4,15 @@ In: the driver. Out: `Insight`, values that do not change. Not here: what is pub
 `live.publish`), what is wrong (see `core.doctor`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from lorapick.core.doctor.picture import LoadPicture
 from lorapick.core.signals.traffic import TrafficTable
 from lorapick.live.driver import Driver
 from lorapick.model.settings import Settings
 from lorapick.model.signals import RATE_WINDOW
+from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds, Tokens
 
 
@@ -24,6 +26,7 @@ class PodInsight(NamedTuple):
     drift: tuple[str, ...] = ()
     base_model: str | None = None
     served_per_second: float = 0.0
+    pinned: int = 0
 
 
 class Insight(NamedTuple):
@@ -31,8 +34,10 @@ class Insight(NamedTuple):
 
     settings: Settings
     traffic: TrafficTable
-    load_seconds: Seconds
-    """What a load from disk takes, as learnt."""
+    loads: tuple[LoadPicture, ...]
+    """What loads took, by tier."""
+    refused: Mapping[str, int]
+    """Requests refused in the last minute, by reason, of the decisions that are kept."""
     pin_problems: Mapping[AdapterName, str]
     pin_missing: Seconds | None
     """For how long a pin has been missing at most, of those that are now; None: none is."""
@@ -48,7 +53,8 @@ def insight(driver: Driver) -> Insight:
     return Insight(
         settings=state.settings,
         traffic=state.signals.traffic.table(now),
-        load_seconds=state.prices.loads.disk,
+        loads=tuple(_loads(driver)),
+        refused=state.journal.refused(now - RATE_WINDOW),
         pin_problems=dict(placement.pinned.problems),
         pin_missing=max((now - since for since in placement.missing_since.values()), default=None),
         known_to={name: registry.accepting(name) for name in state.adapters} if registry.all_asked else None,
@@ -56,9 +62,22 @@ def insight(driver: Driver) -> Insight:
     )
 
 
+def _loads(driver: Driver) -> Iterator[LoadPicture]:
+    """Of tiers from which loads were seen to end."""
+    state = driver.fleet.state
+    for tier in (Tier.CPU, Tier.DISK):
+        seen = state.residency.loads_seen(tier)
+        if seen is not None:
+            requests = state.tally.picks_by_tier[tier.word]
+            yield LoadPicture(
+                tier=tier.word, seen=seen.loads, at_most=seen.mean, quickest=seen.quickest, requests=requests
+            )
+
+
 def _pod(driver: Driver, row: int, *, now: Seconds) -> PodInsight:
     state = driver.fleet.state
     load, pod = state.loads[row], state.columns.pods[row]
+    pinned = state.placement.pinned.rows
     track = None if pod is None else state.signals.pods.get(pod.name)
     return PodInsight(
         cpu_slots=load.limits.max_cpu_loras,
@@ -68,4 +87,5 @@ def _pod(driver: Driver, row: int, *, now: Seconds) -> PodInsight:
         drift=tuple(state.placement.drift.get(row, ())),
         base_model=None if pod is None else pod.base_model,
         served_per_second=0.0 if track is None else track.asked.total(now) / RATE_WINDOW,
+        pinned=sum(row in rows for rows in pinned.values()),
     )

@@ -48,16 +48,16 @@ class Metrics(Collector):
         """Begin to count.
 
         Args:
-            adapter_labels: adapters with a label of their own; the others share one.
+            adapter_labels: adapters with a label of their own, the busiest; the others share one.
             compat: whose names requests are shown under beside our own: a key of `families_epp.DIALECTS`.
             slo: what users were promised, to be shown beside what they get.
         """
         self._labels = AdapterLabels(adapter_labels)
         self._epp = EppMetrics(DIALECTS[compat])
-        self.counting = Counting(labels=self._labels, epp=self._epp)
+        self._slo = SloSettings() if slo is None else slo
+        self.counting = Counting(labels=self._labels, epp=self._epp, slo=self._slo)
         self._gauges = FleetGauges()
         self._process = ProcessCollector(registry=None)
-        self._slo = SloSettings() if slo is None else slo
         self._published: Published | None = None
         self._fleet: Fleet | None = None
 
@@ -112,9 +112,8 @@ class Metrics(Collector):
 
     def _moment(self, published: Published) -> Moment:
         fleet, core, counting = published.fleet(), self._fleet, self.counting
-        if self._labels.room > 0:
-            known = published.adapters() if core is None else core.state.residency.names()
-            self._labels.promote(known=len(known))
+        known = published.adapters() if core is None else core.state.residency.names()
+        counting.relabel(len(known), now=fleet.now)
         counting.forget(fleet.now)
         return Moment(
             fleet=fleet,

@@ -10,7 +10,7 @@ from typing import Any
 
 from lorapick.live.families import Families
 from lorapick.live.families_gauges import WINDOWS
-from lorapick.live.labels import AdapterLabels
+from lorapick.live.labels import BASE, OTHER, AdapterLabels
 from lorapick.live.metrics_epp import CANCELLED, DISPATCHED, EXPIRED, REJECTED, EppMetrics
 from lorapick.live.metrics_flights import Flight, Wait
 from lorapick.live.metrics_stays import Stays
@@ -42,6 +42,7 @@ from lorapick.model.events import (
 )
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import SloSettings
 from lorapick.model.signals import Change
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -72,8 +73,8 @@ def _fault(event: RequestEnded) -> str:
 class Counting:
     """All counts since the start, and what is under way."""
 
-    def __init__(self, *, labels: AdapterLabels, epp: EppMetrics) -> None:
-        self.families = Families()
+    def __init__(self, *, labels: AdapterLabels, epp: EppMetrics, slo: SloSettings | None = None) -> None:
+        self.families = Families(slo)
         self.epp = epp
         self.labels = labels
         self.active: dict[AdapterName, Seconds] = {}
@@ -126,7 +127,7 @@ class Counting:
 
     def waiting(self) -> Counter[str]:
         """Requests that wait at the picker, by the label of their adapter."""
-        return Counter(wait.label for wait in self._held.values())
+        return Counter(self.labels.still(wait.label) for wait in self._held.values())
 
     # -- requests
 
@@ -142,7 +143,7 @@ class Counting:
         pick, pod = effect.pick, effect.target.pod
         adapter, tier = pick.adapter, pick.tier
         wait = self._hold_over(effect.request_id, now, outcome=DISPATCHED)
-        label = self.labels.of(adapter) if wait is None else wait.label
+        label = self.labels.of(adapter) if wait is None else self.labels.still(wait.label)
         flight = Flight(pod, adapter, tier=tier, label=label, sent=now)
         self._send(flight, effect, wait=wait)
         self._flights[effect.request_id] = flight
@@ -256,7 +257,7 @@ class Counting:
         key, tier = (flight.pod, flight.adapter), flight.tier
         self._loading.pop(key, None)
         if tier is not None and tier >= _GPU_IDLE and self._moved.get(key, flight.sent) <= flight.sent:
-            self.families.hits.add(flight.label, WORDS[tier])
+            self.families.hits.add(self.labels.still(flight.label), WORDS[tier])
             self.families.pod_hits.add(flight.pod, WORDS[tier])
 
     def _body_started(self, event: BodyStarted) -> None:
@@ -282,7 +283,7 @@ class Counting:
             if not flight.answered:  # nobody told of its headers
                 self._ran(flight)
             self.families.latency.add(seconds)
-            self.families.adapter_latency.add(seconds, flight.label)
+            self.families.adapter_latency.add(seconds, self.labels.still(flight.label))
             if flight.adapter is not None:
                 self.stays.used(flight.pod, flight.adapter, now=event.t)
         if flight.asked is not None:
@@ -326,6 +327,12 @@ class Counting:
         self._gone[event.pod] = event.t
         for key in [key for key in self._loading if key[0] == event.pod]:
             del self._loading[key]
+
+    def relabel(self, known: int, *, now: Seconds) -> None:
+        """Give labels to the busiest of so many adapters; who loses one is counted among the others from here on."""
+        for adapter in self.labels.look(known, now=now):
+            if adapter not in (OTHER, BASE):
+                self.families.forget_adapter(adapter)
 
     def forget(self, now: Seconds) -> None:
         """Drop what no answer can need any more, so that tables stay as small as what is going on."""

@@ -18,6 +18,7 @@ from lorapick.model.events import Event
 from lorapick.model.picks import Belief, Explanation
 from lorapick.model.pods import Engine, GpuSource, Role
 from lorapick.model.reasons import Reason
+from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
 from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
@@ -154,6 +155,10 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     pods: tuple[PodRow, ...] = ()
     placement: PlacementNow = PlacementNow()
+    bounds: AlertSettings = AlertSettings()
+    """From where on figures are alerts, as configured."""
+    slo: SloSettings = SloSettings()
+    """What users were promised."""
 
 
 class AdapterRow(msgspec.Struct, frozen=True, kw_only=True):

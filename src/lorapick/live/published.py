@@ -83,6 +83,8 @@ class PublishedViews:
             totals=self._totals(),
             pods=tuple(self._pod(row, pod, now) for row, pod in state.columns.live()),
             placement=self._placement(now),
+            bounds=state.settings.alerts,
+            slo=state.settings.slo,
         )
 
     def _placement(self, now: Seconds) -> PlacementNow:

@@ -105,7 +105,11 @@ class _Parts(NamedTuple):
 
 
 def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts, beside: Path) -> _Parts:
-    metrics = Metrics(compat=settings.server.metrics_compat, slo=settings.slo)
+    metrics = Metrics(
+        adapter_labels=settings.server.metrics_adapters,
+        compat=settings.server.metrics_compat,
+        slo=settings.slo,
+    )
     driver = Driver(settings, seed=settings.seed, observers=[metrics], recorder=recorder)
     driver.on_pick = metrics.pick_seconds
     ledger = _ledger(settings, driver, transport=transport, beside=beside)

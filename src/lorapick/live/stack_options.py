@@ -56,6 +56,8 @@ class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
     health: str | None = None
     pod_port: int = 0
     """Port of the first emulated pod, the others follow; 0: free ports."""
+    base_model: str = "base"
+    """Name of the emulated pods' base model; by a known one's name the doctor knows what a slot costs."""
     restart_pods: Seconds | None = None
     """Seconds after which a dead pod comes back, as Kubernetes would; None: only when asked to."""
     pod_arguments: tuple[str, ...] = ()
@@ -110,7 +112,12 @@ def emulated_pods(options: StackOptions) -> tuple[Pod, ...]:
     count = 0 if options.external else options.pods
     ports = range(options.pod_port, options.pod_port + count) if options.pod_port else free_ports(count)
     return tuple(
-        Pod(name=f"pod-{number}", address=f"127.0.0.1:{port}", limits=options.limits)
+        Pod(
+            name=f"pod-{number}",
+            address=f"127.0.0.1:{port}",
+            base_model=options.base_model,
+            limits=options.limits,
+        )
         for number, port in enumerate(ports)
     )
 
@@ -135,6 +142,8 @@ def configuration(options: StackOptions, place: PickerPlace, *, pods_file: Path)
         "ledger": {"path": LEDGER},
         "seed": options.seed,
     }
+    if not options.external:
+        generated["base_model"] = options.base_model  # what adapters are for, too
     places = {
         "server": {
             "extproc": place.extproc,

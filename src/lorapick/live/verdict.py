@@ -1,16 +1,17 @@
 """How the fleet is, in one line that a tired person understands.
 
-In: the fleet, its signals, the alerts that stand. Out: a `Verdict`. Not here: thresholds (the alerts have applied
-them), or what to do (see the runbooks).
+In: the fleet, its signals and bounds, the alerts that stand. Out: a `Verdict`. Not here: what to do (see the runbooks).
 
-Worst first: no pod, thrash, other harm to users, warnings; then what says that there is nothing to judge yet.
+Worst first: no pod, thrash, other harm to users, warnings; then what says that there is nothing to judge yet; then
+figures beyond the bounds of alerts that do not stand yet, for want of time: whoever looks now must not read "healthy".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
 
+from lorapick.core.signals.outcomes import ENOUGH
 from lorapick.live.publish import AlertRow, FleetSnapshot
 from lorapick.model.alerts import Alert, Severity
 from lorapick.model.signals import RATE_WINDOW, FleetSignals
@@ -25,7 +26,7 @@ class FleetHealth(StrEnum):
     HARMED = "harmed"
     """Users are harmed by something else than thrash, as far as the alerts say."""
     WATCH = "watch"
-    """Warnings stand."""
+    """Warnings stand, or some figure is beyond the bound of an alert that does not stand yet."""
     WARMING_UP = "warming_up"
     IDLE = "idle"
     HEALTHY = "healthy"
@@ -40,23 +41,73 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 def verdict(fleet: FleetSnapshot, signals: FleetSignals, *, alerts: Sequence[AlertRow]) -> Verdict:
     """The worst that is known."""
-    pages = [alert.name for alert in alerts if alert.severity == Severity.PAGE]
-    warnings = [alert.name for alert in alerts if alert.severity != Severity.PAGE]
+    standing = [*alerts]
+    standing.sort(key=lambda alert: alert.severity != Severity.PAGE)
     uptime = fleet.wall - fleet.started_at
+    felt, beyond = dict(_felt(fleet, signals)), dict(_beyond(fleet, signals))
     if not any(pod.ready for pod in fleet.pods):
         return Verdict(health=FleetHealth.NO_PODS, text=_no_pods(fleet))
-    if Alert.THRASH in pages:
-        return Verdict(health=FleetHealth.THRASH, text=f"thrash: {_thrash(signals)}")
-    if pages:
-        return Verdict(health=FleetHealth.HARMED, text=f"users are harmed: {_words([*pages, *warnings])}")
-    if warnings:
-        return Verdict(health=FleetHealth.WATCH, text=f"nobody is harmed yet, but look at: {_words(warnings)}")
-    if uptime < RATE_WINDOW:
+    if any(alert.name == Alert.THRASH and alert.severity == Severity.PAGE for alert in alerts):
+        errors = [text for name, text in felt.items() if name == Alert.ERROR_RATE]
+        return Verdict(health=FleetHealth.THRASH, text=f"thrash: {', '.join([_thrash(signals), *errors])}")
+    if standing and standing[0].severity == Severity.PAGE:
+        named = _named([*dict.fromkeys([*(alert.name for alert in standing), *felt])], felt | beyond)
+        return Verdict(health=FleetHealth.HARMED, text=f"users are harmed: {named}")
+    if not standing and uptime < RATE_WINDOW:
         over = f"figures are of {RATE_WINDOW:.0f} s, {uptime:.0f} s are over"
         return Verdict(health=FleetHealth.WARMING_UP, text=f"warming up: {over}")
-    if signals.requests_per_second <= 0:
+    if not standing and signals.requests_per_second <= 0:
         return Verdict(health=FleetHealth.IDLE, text="idle: no request in the last minute")
+    if standing or felt or beyond:
+        return Verdict(health=FleetHealth.WATCH, text=_watch([alert.name for alert in standing], felt, beyond=beyond))
     return Verdict(health=FleetHealth.HEALTHY, text=f"healthy: {_healthy(signals)}")
+
+
+def _watch(standing: Sequence[str], felt: Mapping[str, str], *, beyond: Mapping[str, str]) -> str:
+    look = _named([*dict.fromkeys([*standing, *beyond])], beyond)
+    if not felt:
+        return f"nobody is harmed yet, but look at: {look}"
+    return f"users notice: {_named([*felt], felt)}{f'; look at: {look}' if look else ''}"
+
+
+def _named(names: Sequence[str], figures: Mapping[str, str]) -> str:
+    """Alerts by name, each with its figure where it is beyond its bound."""
+    return ", ".join(f"{_words([name])} ({figures[name]})" if name in figures else _words([name]) for name in names)
+
+
+def _felt(fleet: FleetSnapshot, signals: FleetSignals) -> Iterator[tuple[str, str]]:
+    """What users feel and is beyond what they were promised, by the alert that will say so."""
+    promised, p95, ttft = fleet.slo, signals.latency_p95, signals.ttft_p95
+    if _many(signals) and signals.error_ratio is not None and signals.error_ratio > fleet.bounds.error_ratio:
+        yield Alert.ERROR_RATE, f"{_percent(signals.error_ratio)} of the requests fail or are refused"
+    slow = [("P95", p95, promised.latency_p95), ("TTFT P95", ttft, promised.ttft_p95)]
+    late = [f"{word} {_span(is_)}, promised {_span(most)}" for word, is_, most in slow if is_ and most and is_ > most]
+    if late:
+        yield Alert.LATENCY, ", ".join(late)
+
+
+def _beyond(fleet: FleetSnapshot, signals: FleetSignals) -> Iterator[tuple[str, str]]:
+    """What else is beyond its bound over the whole fleet, by the alert that will say so."""
+    bounds, uptime = fleet.bounds, fleet.wall - fleet.started_at
+    stays, hits, useful = signals.mean_residency, signals.hit_ratio, signals.useful_share
+    if signals.active_per_slot is not None and signals.active_per_slot > bounds.active_per_slot:
+        yield Alert.ACTIVE_ADAPTERS, f"{signals.active_adapters} on {signals.slots} slots"
+    if signals.swaps_per_second >= bounds.swap_rate:
+        yield Alert.SWAP_RATE, f"{signals.swaps_per_second:.2f}/s per pod"
+    # Shorter than the fleet has been watched: each slot was turned over, as the alert wants it.
+    if stays is not None and stays < min(bounds.residency, uptime):
+        yield Alert.RESIDENCY, f"{_span(stays)} in the mean"
+    if uptime < bounds.sustained:  # slots fill
+        return
+    if _many(signals) and hits is not None and hits < bounds.hit_ratio:
+        yield Alert.HIT_RATIO, f"{_percent(hits)} found their adapter on the GPU"
+    if useful is not None and useful < bounds.useful_share:
+        yield Alert.USEFUL_TIME, f"{_percent(useful)} of busy time is inference"
+
+
+def _many(signals: FleetSignals) -> bool:
+    """Whether shares of a minute's requests say anything."""
+    return signals.requests_per_second * RATE_WINDOW >= ENOUGH
 
 
 def _no_pods(fleet: FleetSnapshot) -> str:

@@ -109,6 +109,12 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Only requests for this one. None: all."""
     pod: PodName | None = None
     """Only requests that were at this one. None: all."""
+    refused: dict[str, int] = {}
+    """Requests refused in the window by reason, the most frequent first."""
+    adapters: int = 0
+    """That were asked for in the window."""
+    pickers: tuple[Seconds, ...] = ()
+    """When each picker started that kept the ledger in the window, or in some of it."""
     beyond: Parts | None = None
     """Served requests at or beyond P95. None: there were none."""
     rest: Parts | None = None

@@ -251,6 +251,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     loopback addresses only, without one."""
     envoy_admin: str | None = None
     """Envoy's admin API, to be read for what Envoy counts; None: those counts are unknown."""
+    metrics_adapters: int = 50
+    """Adapters with a metric label of their own, the busiest; the others share `other`."""
     metrics_compat: str = "both"
     """Under which other endpoint pickers' names the metrics page shows requests too: `llm-d`, `gie`, `both`, `off`."""
     max_body: Bytes = 10 * 1024 * 1024

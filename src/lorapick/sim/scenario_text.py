@@ -40,7 +40,7 @@ from lorapick.sim.scenario_readers import made, popularity, raw
 from lorapick.sim.traffic_text import Stream, When, chosen, streams
 from lorapick.sim.workload.spec import Flow, Traced, Workload
 from lorapick.sim.workload.stream import OpenLines, undeclared_names
-from lorapick.wire.config import sections
+from lorapick.wire.config import alerting, sections
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.readers import (
     Reader,
@@ -315,8 +315,8 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
             "placement": sections.placement,
             "budgets": sections.budgets,
             "scrape": sections.scrape,
-            "alerts": sections.alerts,
-            "slo": sections.slo,
+            "alerts": alerting.alerts,
+            "slo": alerting.slo,
         },
     )
     return read

@@ -6,6 +6,7 @@ Out: Unix time; or `MomentError`, which says what is unclear and how to write it
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
 
 from lorapick.model.units import Seconds
 
@@ -14,8 +15,21 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d
 HINT = "write a time of day (14:00), or a date and time (2026-11-30T14:00), with a zone (+01:00) if it is not local"
 
 
+FIRST_YEAR, LAST_YEAR = 1970, 9998
+"""What the calendar and Unix time have in common, with room for zones."""
+
+
 class MomentError(ValueError):
     """The text names no moment, or more than one."""
+
+
+class Window(NamedTuple):
+    """From when until when."""
+
+    since: Seconds
+    until: Seconds
+    note: str = ""
+    """What whoever asked should know of it: its end was yet to come."""
 
 
 def parse_moment(text: str, *, now: datetime | None = None, zone: tzinfo | None = None) -> Seconds:
@@ -42,6 +56,8 @@ def parse_moment(text: str, *, now: datetime | None = None, zone: tzinfo | None 
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise MomentError(f"{text!r} is no time ({error}); {HINT}") from None
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise MomentError(f"{text!r} is out of range: years go from {FIRST_YEAR} to {LAST_YEAR}")
     if moment.tzinfo is not None:
         return moment.timestamp()
     if now is None:
@@ -49,29 +65,40 @@ def parse_moment(text: str, *, now: datetime | None = None, zone: tzinfo | None 
     return _local(moment, zone, text=text)
 
 
-def parse_window(
-    since: str | None, until: str | None, *, now: datetime, zone: tzinfo | None = None
-) -> tuple[Seconds, Seconds]:
-    """From when until when: without a begin an hour, without an end until now; `23:00` to `01:00` is over midnight.
+def parse_window(since: str | None, until: str | None, *, now: datetime, zone: tzinfo | None = None) -> Window:
+    """From when until when: without a begin an hour, without an end until now.
+
+    With a begin, a time of day as the end is the first one after it, so `23:00` to `01:00` is over midnight. An end
+    that is yet to come is taken as now, and `note` says so.
 
     Raises:
         MomentError: a time is unclear, or the window is empty or yet to come.
     """
-    end = now.timestamp() if until is None else parse_moment(until, now=now, zone=zone)
-    begin = end - 3600.0 if since is None else parse_moment(since, now=now, zone=zone)
-    if since is not None and until is not None and begin > end and _TIME.fullmatch(since.strip()):
-        # The last 14:00 is today's and the last 15:00 yesterday's when it is half past two; or it is over midnight.
-        day = timedelta(days=1)
-        begin = parse_moment(since, now=datetime.fromtimestamp(end, UTC).astimezone(zone), zone=zone)
-        if end - begin >= day.total_seconds():
-            raise MomentError(f"from {since} to {until} is no window")
+    present = now.timestamp()
+    begin = None if since is None else parse_moment(since, now=now, zone=zone)
+    end = present if until is None else _end(until, begin=begin, now=now, zone=zone)
+    if begin is None:
+        begin = min(end, present) - 3600.0
     if begin >= end:
         raise MomentError(
             f"from {since or 'an hour before'} to {until or 'now'} is no window: it ends before it begins"
         )
-    if begin > now.timestamp():
+    if begin >= present:
         raise MomentError(f"from {since} to {until} is yet to come")
-    return begin, end
+    note = f"--to {until} is yet to come; this is up to now" if end > present else ""
+    return Window(begin, min(end, present), note)
+
+
+def _end(text: str, *, begin: Seconds | None, now: datetime, zone: tzinfo | None) -> Seconds:
+    of_day = _TIME.fullmatch(text.strip())
+    if of_day is None or begin is None:
+        return parse_moment(text, now=now, zone=zone)
+    hour, minute, second = (int(part or 0) for part in of_day.groups())
+    local = datetime.fromtimestamp(begin, UTC).astimezone(zone).replace(tzinfo=None)
+    moment = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    if moment == local:
+        raise MomentError(f"to {text} is no window: it ends when it begins; write the date of its end")
+    return _local(moment if moment > local else moment + timedelta(days=1), zone, text=text)
 
 
 def _last(hour: int, minute: int, *, second: int, now: datetime, zone: tzinfo | None, text: str) -> Seconds:

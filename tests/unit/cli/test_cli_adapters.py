@@ -103,7 +103,7 @@ def test_loads_and_moves(picker: Running) -> None:
     assert lines("adapters", "move", "acme/code@7", "--from", "b", "--to", "a", "--wait", "5")[0].startswith("load")
     assert json.loads(run("adapters", "show", "acme/code@7", "--json").stdout)["adapter"]["pods"]["gpu_idle"][0] == "a"
     assert lines("adapters", "unload", "acme/code@7")[0] == "unload acme/code@7 on all pods"
-    assert lines("adapters", "preload", "medical", "--for", "30m", "--wait", "5")[0] == (
+    assert lines("adapters", "preload", "medical", "--wait", "5")[0] == (
         "load medical on 1 pod, and keep it for 1800 s"
     )
 

@@ -82,7 +82,7 @@ def test_what_harms_users_is_an_exit_code(tmp_path) -> None:
     lines = found.output.splitlines()
     assert lines[0] == "NOW  20 % of the requests fail or are refused [errors]"
     assert lines[1] == "       failed and refused / ended in the last minute 20 % > 1 %"
-    assert lines[2].startswith("     - `lorapick explain` of a refused request")
+    assert lines[2].startswith("     - `lorapick explain --refused` says why")
     assert any(line.startswith("WARN a convoy") for line in lines)
     assert lines[-1].startswith("Unknown: ")
 
@@ -117,3 +117,12 @@ def test_a_file_that_is_not_there_is_named() -> None:
 def test_without_a_picker_it_says_how_to_have_one() -> None:
     found = run("--admin", "http://127.0.0.1:1")
     assert (found.exit_code, "lorapick up" in found.output) == (2, True)
+
+
+def test_escape_sequences_do_not_reach_the_terminal(tmp_path) -> None:
+    file = tmp_path / "hostile.json"
+    evil = "\x1b[31mEVIL\x07"
+    hostile = {"adapters": [{"name": evil, "problem": evil}], "pods": [{"name": "a", "ready": True}]}
+    file.write_bytes(msgspec.json.encode({"picture": hostile}))
+    said = run("--file", str(file)).output
+    assert "\x1b" not in said and "?[31mEVIL?" in said

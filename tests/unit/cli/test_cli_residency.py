@@ -105,7 +105,7 @@ def test_unknown_names_are_refused_with_near_ones(admin: str, flags: tuple[str, 
 
 def test_without_a_picker() -> None:
     result = run("--admin", "http://127.0.0.1:9")
-    assert result.exit_code == 2 and "start one with `lorapick up`" in result.stderr
+    assert result.exit_code == 2 and "`lorapick serve --config FILE`" in result.stderr
 
 
 def test_an_empty_fleet_says_so() -> None:

@@ -108,6 +108,15 @@ def test_the_files_that_it_names_are_checked_too(folder: Path) -> None:
     assert pods.startswith(f"{folder / 'pods.yaml'}:1:22: [0].address: must be an IP address with a port")
 
 
+def test_a_place_for_no_ledger_is_named(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    for place, told in (("/", "is a directory; name a file"), ("lorapick.yaml", "is no ledger, and is left alone")):
+        path.write_text(f"discovery: {{file: pods.yaml}}\nledger: {{path: {place}}}\n")
+        code, _, err = run("check", str(path))
+        assert code == 2
+        assert err.startswith(f"{path}: ledger.path: ") and told in err
+
+
 def test_files_that_are_not_there(folder: Path) -> None:
     missing = folder / "nope.yaml"
     [problem] = json.loads(run("check", str(missing), "--json")[1])["problems"]

@@ -108,6 +108,18 @@ def test_without_an_id_the_last_decision_that_was_kept(admin: str) -> None:
     assert lines("--admin", admin)[0] == "req-2: legal went to pod-02"
 
 
+def test_the_last_that_was_refused(admin: str, published: ValuesPublished, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("--refused", "--admin", admin)
+    assert (said.exit_code, "`lorapick ledger requests --outcome rejected`" in said.stderr) == (2, True)
+    row = published.decisions(1)[0]
+    refused = msgspec.structs.replace(
+        row, request_id="refused", outcome="rejected", reason=Reason.QUEUE_FULL, explained=True
+    )
+    monkeypatch.setattr(published, "decision_rows", [row, refused, *published.decision_rows])
+    assert lines("--refused", "--admin", admin)[0] == "refused: legal was rejected (queue_full)"
+    assert run("req-1", "--refused", "--admin", admin).exit_code == 2
+
+
 def test_address_without_a_scheme(admin: str) -> None:
     assert lines("req-1", "--admin", admin.removeprefix("http://"))[0].startswith("req-1")
 

@@ -103,6 +103,7 @@ def test_which_evictions_made_p95_worse(ledger: Path) -> None:
     for line in (
         "2026-11-29 14:00:00 to 15:00:00 UTC",
         "this time 20 1 s 7 s 95.0% 1 rejected",
+        "refused, which is in no latency: 1 shed; `lorapick ledger requests --outcome rejected`",
         "the hour before 0 - - - -",
         "the 2 requests beyond P95, in the mean, beside the others",
         "load_wait 3 s 0 ms waited for its adapter to be loaded",
@@ -114,6 +115,56 @@ def test_which_evictions_made_p95_worse(ledger: Path) -> None:
         "counted as adapters come and leave: 1",
     ):
         assert " ".join(line.split()) in " ".join(said.output.split()), said.output
+
+
+def queued(path: Path, slots: float) -> str:
+    """What is said of an hour in which requests for three adapters waited at the picker."""
+    now = [AT - 60.0]
+    writer = LedgerWriter(path, LedgerSettings(keep=366 * 86_400.0), clock=lambda: now[0], wall=lambda: now[0])
+    now[0] = AT + 3600.0
+    waits = {"queue": 9.0, "served": 1.0}
+    writer.put([served(number, 10.0, adapter=f"a{number % 3}", **waits) for number in range(9)])
+    writer.put([ResidencyRow(id=number, pod="pod-1", adapter=f"a{number}", since=AT) for number in range(int(slots))])
+    for t, seconds in ((AT, 0.0), (AT + 3600.0, 3600.0 * slots)):
+        writer.put([OccupancyRow(t=t, used=int(slots), slot_seconds=seconds)])
+    writer.turn()
+    writer.close()
+    return " ".join(run(*WINDOW, "--file", path).output.split())
+
+
+def test_waiting_for_a_slot_is_told_as_the_cost_of_too_few_slots(tmp_path: Path) -> None:
+    said = queued(tmp_path / "few.sqlite", 2.0)
+    assert "90% of it is queue: no pod had a slot for the adapter, or room for the request" in said
+    assert "3 adapters were asked for, and 2 slots were in use: waiting for a slot is the cost of too few slots" in said
+    assert "which is thrash" in said
+    said = queued(tmp_path / "enough.sqlite", 4.0)
+    assert "thrash" not in said
+    assert "pods were full of requests" in said
+
+
+def test_several_runs_in_one_file_are_told(tmp_path: Path, ledger: Path) -> None:
+    assert "runs of a picker" not in run(*WINDOW, "--file", ledger).output
+    path = tmp_path / "ledger.sqlite"
+    for start in (AT + 10.0, AT + 600.5):
+        now = [start]
+        writer = LedgerWriter(path, LedgerSettings(keep=366 * 86_400.0), clock=lambda: now[0], wall=lambda: now[0])  # noqa: B023
+        writer.turn()
+        now[0] = start + 60.0
+        writer.turn()
+        writer.close()
+    said = " ".join(run(*WINDOW, "--file", path).output.split())
+    assert "2 runs of a picker are in this time" in said
+    assert "--from 2026-11-29T14:10:01Z is the last alone" in said
+    last = run("--from", "2026-11-29T14:10:01Z", "--to", "2026-11-29T15:00Z", "--file", path)
+    assert "runs of a picker" not in last.output
+
+
+def test_refused_requests_can_be_found_with_their_reason(ledger: Path) -> None:
+    said = run("requests", *WINDOW, "--file", ledger, "--outcome", "rejected").output.splitlines()
+    assert len(said) == 2
+    assert "reason" in said[0].split()
+    assert [word for word in said[1].split() if word in ("rejected", "shed")] == ["rejected", "shed"]
+    assert run("requests", *WINDOW, "--file", ledger, "--outcome", "refused").exit_code == 2
 
 
 def test_as_json(ledger: Path) -> None:
@@ -138,12 +189,46 @@ def test_rows(ledger: Path) -> None:
     requests = run("requests", *WINDOW, "--file", ledger, "--most", "2").output
     assert "req-99" in requests and "req-98" in requests and "req-50" not in requests
     assert "the last 2; --most shows more" in requests
-    assert "rejected (shed)" in run("requests", *WINDOW, "--file", ledger).output
     loads = run("loads", *WINDOW, "--file", ledger).output
     assert "request req-99" in loads and "controller: pin" in loads
     evictions = run("evictions", "--from", "2026-11-29T13:30Z", "--to", "2026-11-29T14:30Z", "--file", ledger).output
     assert "99 s" in evictions and "tax" in evictions
     assert run("evictions", "--file", ledger).output.startswith("no evictions from")
+
+
+def test_names_of_clients_are_letters_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    writer = LedgerWriter(path, LedgerSettings(keep=366 * 86_400.0), clock=lambda: AT, wall=lambda: AT)
+    evil = "\x1b[/b]"
+    stay = ResidencyRow(
+        id=1, pod=evil, adapter=evil, since=AT, until=AT + 1.0, why="capacity", evicted_by=evil, evicted_by_load=2
+    )
+    reload = LoadRow(
+        id=3, pod=evil, adapter=evil, begun=AT + 2, over=AT + 8, tier="disk", caused_by="controller", why=evil
+    )
+    reload = msgspec.structs.replace(reload, after_stay=1)
+    slow = served(1, 9.0, pod=evil, adapter=evil, model=evil, load_wait=6.0, hit=False, load=3, dispatched=AT + 2)
+    writer.put([stay, reload, msgspec.structs.replace(slow, ended=AT + 9.0, arrived=AT + 2), served(2, 1.0)])
+    writer.turn()
+    writer.close()
+    for view in ((), ("requests",), ("loads",), ("evictions",)):
+        said = run(*view, *WINDOW, "--file", path)
+        assert said.exit_code == 0
+        assert "\x1b" not in said.output and "?[/b]" in said.output
+    assert "\x1b" not in run(*WINDOW, "--file", path, "--adapter", evil).output
+
+
+def test_an_end_that_is_yet_to_come_is_told_beside_the_answer(ledger: Path) -> None:
+    said = run("requests", "--from", "2026-11-29T14:00Z", "--to", "9998-01-01T00:00Z", "--file", ledger, "--json")
+    assert said.stderr == "--to 9998-01-01T00:00Z is yet to come; this is up to now\n"
+    assert len(msgspec.json.decode(said.stdout)) == 21
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31"])
+def test_a_year_out_of_range_is_refused_in_words(ledger: Path, text: str) -> None:
+    said = run("--from", text, "--file", ledger)
+    assert said.exit_code == 2
+    assert "years go from 1970" in said.stderr
 
 
 def test_rows_as_json(ledger: Path) -> None:

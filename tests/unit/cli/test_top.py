@@ -77,6 +77,12 @@ def test_one_frame_in_a_pipe(served: Served) -> None:
     assert "\x1b" not in result.stdout
 
 
+def test_alerts_alone(served: Served) -> None:
+    result = run("--admin", served.url, "--once", "--alerts")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "no alert stands")
+    assert "pod-02" not in result.stdout
+
+
 def test_nobody_there_and_no_such_order() -> None:
     result = run("--once", "--admin", "http://127.0.0.1:1")
     assert (result.exit_code, "connection refused" in result.stderr) == (2, True)
@@ -144,6 +150,10 @@ class Terminal:
 def test_keys_and_a_restart_of_the_picker(served: Served) -> None:
     terminal = Terminal("--admin", served.url)
     try:
+        terminal.until("by trouble")
+        terminal.press("a")
+        terminal.until("no alert stands")
+        terminal.press("a")
         terminal.until("by trouble")
         terminal.press("s")
         terminal.until("by name")

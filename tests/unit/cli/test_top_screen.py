@@ -61,9 +61,10 @@ def shown(published: ValuesPublished, *, width: int = 80, height: int = 40, **vi
 
 def test_everything_is_there_in_eighty_columns() -> None:
     lines = shown(thrashing())
-    assert lines[:9] == [
+    assert lines[:10] == [
         "lorapick top  http://127.0.0.1:9091  weighted  up 100 s  2/3 pods ready",
-        "thrash: 0.51 swaps/s per pod, adapters stay 41 s, 23 % of busy time is inferenc…",
+        "thrash: 0.51 swaps/s per pod, adapters stay 41 s, 23 % of busy time is",
+        "inference, P95 3.2 s",
         "req/s 12.0  P95 3.2 s  TTFT P95 -  swaps/s/pod 0.51  hits 60 % (believed 70 %)",
         "useful 23 %  adapters/slots 20/12  stays 41 s  loading 0  held 3  full queues 1",
         "15 min: swaps ▁▁▁▂▃▃▃▄▅▅▆▆▇▇██  P95 ▁▁▁▂▃▃▃▄▅▅▆▆▇▇██  useful                 ",
@@ -72,7 +73,7 @@ def test_everything_is_there_in_eighty_columns() -> None:
         "POD     QUEUE SWAP/s USEFUL  HITS  STAYS  SLOTS",
         "pod-07  stale: refused  ....",
     ]
-    assert lines[9:] == [
+    assert lines[10:] == [
         "pod-02    3/8   0.63    23%   50%    41s  LS.. L acme/code@7 0.1s S legal-assis…",
         "pod-05    0/8   0.00      -     -      -  .... H legal-assistant-v2 50s",
         "1-3 of 3 by trouble  S serving I idle L loading H host * pinned . free",
@@ -83,11 +84,49 @@ def test_everything_is_there_in_eighty_columns() -> None:
         "0.5 s  req-3            legal -> pod-02 (gpu_serving)",
         "0.8 s  req-2            acme/code@7 held (held_for_load)",
         "1 s    req-1            legal -> pod-02 (gpu_serving)",
-        "q quit  p pause  s sort  ↑↓ PgUp PgDn scroll",
+        "q quit  p pause  s sort  a alerts  ↑↓ PgUp PgDn scroll",
     ]
 
 
+def many_facts() -> ValuesPublished:
+    published = thrashing()
+    pods = ", ".join(f"pod-{number:02}" for number in range(30))
+    facts = {"harm": "latency_p95", "pods": pods, "worst_swaps_per_second": 0.63}
+    published.alert_rows = [
+        AlertRow(name="thrash", since=70.0, severity="page", facts=facts),
+        *(AlertRow(name=f"alert-{n}", since=40.0, facts={"number": n}) for n in range(6)),
+    ]
+    return published
+
+
+def test_facts_of_an_alert_wrap_to_a_bound() -> None:
+    lines = shown(many_facts())
+    at = next(index for index, line in enumerate(lines) if line.startswith("PAGE thrash"))
+    assert lines[at] == "PAGE thrash for 30 s  /runbooks/thrash  harm=latency_p95 pods=pod-00, pod-01,"
+    assert lines[at + 1].startswith("  pod-02, pod-03, ")
+    assert lines[at + 2].startswith("  pod-")
+    assert lines[at + 2].endswith("…")
+    assert lines[at + 3].startswith("WARN alert-0")
+    wide = shown(many_facts(), width=400)
+    assert any(line.startswith("PAGE thrash") and "worst_swaps_per_second=0.63" in line for line in wide)
+
+
+def test_alerts_alone_have_all_their_facts() -> None:
+    lines = shown(many_facts(), alerts=True)
+    at = lines.index("PAGE thrash for 30 s  /runbooks/thrash")
+    assert lines[at + 1] == "  harm: latency_p95"
+    assert lines[at + 2].startswith("  pods: pod-00, ")
+    assert " ".join(lines).count("pod-") == 30, "those of the fact, and no line of a pod"
+    assert "  worst swaps per second: 0.63" in lines
+    assert [line for line in lines if line.startswith("WARN")][-1].startswith("WARN alert-5")
+    assert lines[-1] == "  number: 5"
+    calm = thrashing()
+    calm.alert_rows = []
+    assert shown(calm, alerts=True)[-1] == "no alert stands"
+
+
 @given(
+    alerts=st.booleans(),
     width=st.integers(20, 250),
     height=st.integers(1, 80),
     order=st.sampled_from(ORDERS),
@@ -95,7 +134,7 @@ def test_everything_is_there_in_eighty_columns() -> None:
     keys=st.booleans(),
 )
 def test_it_fits_every_terminal(width: int, height: int, **view: object) -> None:
-    lines = shown(thrashing(), width=width, height=height, **view)
+    lines = shown(many_facts(), width=width, height=height, **view)
     assert 1 <= len(lines) <= height
     assert all(cell_len(line) <= width for line in lines)
 
@@ -144,7 +183,7 @@ def test_a_pause_trouble_and_many_alerts_are_said() -> None:
     published.alert_rows = [AlertRow(name=f"alert-{n}", since=1.0) for n in range(7)]
     lines = shown(published, paused=True, trouble="no picker answers")
     assert lines[0].startswith("lorapick top  PAUSED  ")
-    assert lines[2] == "NO NEWS, what follows is old: no picker answers"
+    assert lines[3] == "NO NEWS, what follows is old: no picker answers"
     assert "and 3 more: alert-4, alert-5, alert-6" in lines
     before = screen(Board(), View(admin=ADMIN), width=80, height=24)
     assert [line.plain for line in before] == ["lorapick top: waiting for http://127.0.0.1:9091"]

@@ -2,11 +2,14 @@ import inspect
 from math import inf, nan
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lorapick.cli.up import up
-from lorapick.cli.up_options import UpError, plan_of, read_pods
+from lorapick.cli.up_options import EMULATED_MODEL, UpError, plan_of, read_pods
+from lorapick.core.doctor.shapes import SHAPES, shape_of
 from lorapick.core.picking.policies import POLICIES
+from lorapick.live.stack_options import emulated_pods
 from lorapick.model.settings import Settings
 from lorapick.wire.config import parse_settings, verbatim
 from lorapick.wire.config.problems import ConfigError
@@ -180,7 +183,27 @@ def test_the_emulated_fleet_has_a_pin_and_a_trigger_to_see():
     assert options.configuration["adapters"]["list"][-1] == {"name": "adapter-004", "pin": {"replicas": 1}}
     assert [each["name"] for each in options.configuration["adapters"]["list"]] == [*options.adapter_names]
     assert options.configuration["triggers"] == [{"event": "document.uploaded", "preload": "adapter-003", "for": "10m"}]
-    assert plan(adapters=2).options.configuration == {}
+    assert [*plan(adapters=2).options.configuration] == ["slo"]
+
+
+def test_users_of_the_emulated_fleet_were_promised_something():
+    def promised(**flags):
+        configuration = plan(adapters=1, **flags).options.configuration
+        return parse_settings(msgspec.json.encode(configuration), file="up", policies=POLICIES).slo.latency_p95
+
+    assert promised() == 2.0
+    assert promised(speed=0.1) == 20.0, "slow pods are no broken promise"
+    assert promised(speed=1000.0) == 0.002
+
+
+def test_slots_make_room_in_host_memory_too():
+    few, many = plan(slots=1).options.limits, plan(slots=32).options.limits
+    assert (few.max_loras, few.max_cpu_loras) == (1, 16)
+    assert (many.max_loras, many.max_cpu_loras) == (32, 32)
+    assert plan().options.limits.max_loras == 4
+    for slots, words in ((0, "--slots is 0; it must be 1 or more"), (1001, "--slots is 1001; it must be 0 to 1000")):
+        with pytest.raises(UpError, match=words):
+            plan(slots=slots)
 
 
 def test_a_wrong_file_is_told_by_place(tmp_path):
@@ -233,3 +256,9 @@ def test_what_does_not_exist_yet_is_refused_by_place(tmp_path, later):
         ConfigError, match=r"lorapick\.yaml:1:[0-9]+: (mode|discovery\.kubernetes): is not yet available"
     ):
         plan(config=path)
+
+
+def test_emulated_pods_have_the_name_of_the_model_that_they_are_calibrated_to():
+    pods = emulated_pods(plan().options)
+    assert {pod.base_model for pod in pods} == {EMULATED_MODEL}
+    assert shape_of(EMULATED_MODEL) == SHAPES["llama-3.1-8b"], "so the doctor can say what a slot costs"

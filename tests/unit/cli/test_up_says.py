@@ -43,6 +43,10 @@ def test_what_is_pinned_and_which_event_loads_what(capsys: pytest.CaptureFixture
     assert "  event     lorapick events fire document.uploaded  (loads adapter-038)" in lines
 
 
+def test_two_adapters_are_too_few_for_samples() -> None:
+    assert up._sample(plan_of(FLAGS | {"adapters": 2}).options) == {}
+
+
 def test_a_fleet_of_ones_own_is_told_nothing_of_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "lorapick.yaml"
     config.write_text(

@@ -127,6 +127,19 @@ def test_a_long_course_keeps_its_beginning_and_its_end():
     assert (explanation.course_left_out, explanation.outcome) == (3, "dispatched")
 
 
+def test_refusals_are_counted_by_reason_and_clients_mistakes_are_not(book):
+    journal = book.fleet.state.journal
+    book.arrive("legal", deadline=-1.0)
+    (refused,) = journal.latest(1)
+    mistaken = replace(refused.pick, request_id="mistaken", reason=Reason.ADAPTER_UNKNOWN)
+    journal.record(refused._replace(pick=mistaken))
+    book.wait(50.0)
+    book.arrive("code", deadline=-1.0)
+    book.arrive("legal")
+    assert journal.refused(0.0) == {"deadline": 2}
+    assert journal.refused(10.0) == {"deadline": 1}
+
+
 def test_a_wait_for_a_place_is_explained_and_then_its_refusal(book):
     for pod in ("a", "b", "c"):
         book.report(pod, waiting=8)

@@ -80,6 +80,16 @@ def test_failures_are_told_and_clients_mistakes_are_not():
     assert Course(slots=4).play(60, outcome=Outcome.FAILED, status=400).raised == []
 
 
+def test_refusals_are_told_with_their_reasons():
+    course = Course(slots=4)
+    for _ in range(60):
+        course.book.arrive("x", deadline=course.book.now - 1.0)
+        course.book.wait(1.0)
+        course.book.report("a")
+    facts = course.book.fleet.state.alerts.standing[Alert.ERROR_RATE].facts
+    assert facts["refused"].endswith(" deadline")
+
+
 def test_alarms_end_when_it_is_over():
     course = Course(slo=SloSettings(latency_p95=0.5)).play(60)
     assert Alert.THRASH in course.raised
@@ -96,3 +106,58 @@ def test_bounds_are_those_of_the_settings(ratio, found):
     state.signals.latest = msgspec.structs.replace(sample(state, now=course.book.now), hit_ratio=ratio)
     finding = next(each for each in thrash_alarms.find(state, course.book.now) if each.alert is Alert.HIT_RATIO)
     assert finding.begins is found
+
+
+def hang(course, seconds, *, patience=None):
+    """Requests come, and no pod answers; with patience, clients give up after so long."""
+    open_ = []
+    for _ in range(seconds):
+        course.count += 1
+        course.book.arrive(course.names[0], id=f"h{course.count}")
+        open_.append((course.book.now, f"h{course.count}"))
+        while patience and open_ and course.book.now - open_[0][0] >= patience:
+            course.book.end(open_.pop(0)[1], Outcome.ABANDONED)
+        course.book.wait(1.0)
+        for pod in course.book.fleet.state.columns.row_of:
+            course.book.report(pod)
+    return course
+
+
+def test_a_fleet_that_hangs_is_told_of_though_nothing_ends():
+    course = hang(Course(slots=4, slo=SloSettings(latency_p95=2.0)).play(60), 60)
+    assert Alert.LATENCY in course.raised
+    hang(course, 120)
+    assert Alert.LATENCY not in course.cleared, "that no answer comes any more is no recovery"
+
+
+def test_clients_that_give_up_are_told_of():
+    course = hang(Course(slots=4, slo=SloSettings(latency_p95=2.0)).play(60), 60, patience=4.0)
+    assert Alert.LATENCY in course.raised
+
+
+def test_nobody_served_is_told_without_any_promise():
+    course = hang(Course(slots=4).play(10), 420, patience=4.0)
+    assert Alert.ERROR_RATE in course.raised
+    assert course.book.fleet.state.alerts.standing[Alert.ERROR_RATE].facts["unanswered"] > 100
+
+
+def test_a_quiet_fleet_that_fails_is_told_of_once():
+    course = Course(slots=4)
+    for minute in range(40):
+        failed = minute % 3 == 0
+        course.play(4, outcome=Outcome.FAILED if failed else Outcome.SERVED, status=503 if failed else 200)
+        for _ in range(11):
+            course.book.wait(5.0)
+            course.book.report("a")
+    assert course.raised.count(Alert.ERROR_RATE) == 1
+
+
+def test_a_nearly_idle_fleet_that_loads_each_time_wakes_nobody():
+    course = Course(slots=1, slo=SloSettings(latency_p95=5.0))
+    for _ in range(60):
+        course.play(1)
+        for _ in range(19):
+            course.book.wait(1.0)
+            course.book.report("a")
+    assert not {alert for alert in course.raised if alert.severity == "page"}
+    assert Alert.USEFUL_TIME not in course.raised

@@ -85,6 +85,7 @@ def test_pages_need_harm_or_are_harm():
         "LorapickLatency",
         "LorapickTimeToFirstToken",
         "LorapickErrorRate",
+        "LorapickNothingServed",
         "LorapickCriticalQueues",
         "LorapickPickerAbsent",
     }

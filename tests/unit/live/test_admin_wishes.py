@@ -38,6 +38,20 @@ class TestPins:
         assert "it has 1 slot for 2 pins: medical, legal" in found.detail
         assert [*site.driver.fleet.state.pins] == ["legal"]
 
+    async def test_pins_that_leave_less_than_the_others_need_are_warned_of_with_the_arithmetic(self):
+        site = Site(plain_pod("a", max_loras=1), plain_pod("b", max_loras=2))
+        courses = site.driver.fleet.state.signals.courses
+        for name in ("legal", "medical", "support"):
+            courses.arrived(name, now=site.clock.now)
+        assert done(await site.post("legal", "pin", pods=["b"])).notes == ()
+        first, second = done(await site.post("legal", "pin", pods=["a", "b"])).notes[1:]
+        assert first.startswith(
+            "warning: pins take 2 of 3 slots, so 1 is left for the other 2 adapters asked for in the last 10 minutes "
+            "(2 > 3 - 2 = 1)"
+        )
+        assert "unpin" in first
+        assert second == "warning: no slot is left for others on a"
+
     async def test_the_same_pin_again_and_another_one(self):
         site = Site()
         done(await site.post("legal", "pin", replicas=1))

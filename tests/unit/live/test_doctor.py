@@ -52,6 +52,7 @@ async def test_the_picture_has_what_views_and_the_core_know(site):
     first, second = found.picture.pods
     assert (first.kv_tokens, first.slots, first.max_rank, first.served_per_second) == (16_000, 2, 64, 0.0)
     assert (second.kv_tokens, second.slots) == (None, 4)
+    assert (first.pinned, found.picture.loads, found.picture.refused) == (0, (), {})
     assert found.picture.stale_after == 5.0
     legal = next(each for each in found.picture.adapters if each.name == "legal")
     assert (legal.declared, legal.rank, legal.source, legal.slots) == (True, 16, "/adapters/legal", 1)

@@ -1,11 +1,12 @@
 """Metric families of the picker: names, labels, and gauges of one moment."""
 
 import msgspec
+import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lorapick.core.admission.pressure import Pressure
-from lorapick.live.families import STAY_BUCKETS, Families
+from lorapick.live.families import LATENCY_BUCKETS, STAY_BUCKETS, Families
 from lorapick.live.families_gauges import POD_GAUGES, POD_SIGNALS, PRESSURE_TIERS, FleetGauges, Moment
 from lorapick.live.publish import PlacementNow
 from lorapick.model.alerts import Alert
@@ -81,6 +82,18 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
 def test_bounds_of_the_alerts_are_bounds_of_the_residencies() -> None:
     settings = AlertSettings()
     assert {30.0, settings.residency, settings.residency_page} <= {*STAY_BUCKETS}
+
+
+@pytest.mark.parametrize("promised", [0.02, 0.7, 300.0, 900.0])
+def test_what_was_promised_is_a_bound_and_another_is_above_it(promised: float) -> None:
+    families = Families(SloSettings(latency_p95=promised, ttft_p95=promised))
+    families.ttft.begin()
+    families.freeze()
+    for family in (families.latency, families.ttft):
+        samples = [each for metric in family.collect() for each in metric.samples if "le" in each.labels]
+        bounds = [float(each.labels["le"]) for each in samples]
+        assert bounds == sorted({*bounds, *LATENCY_BUCKETS, promised, float("inf")})
+        assert bounds.index(promised) < len(bounds) - 2, "else Prometheus gives it as the quantile of all that is above"
 
 
 def test_a_pod_that_is_gone_leaves_no_series() -> None:

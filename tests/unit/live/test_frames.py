@@ -13,6 +13,7 @@ from lorapick.live.admin_views import CellLine, Frame
 from lorapick.live.frames import MAX_ADAPTERS, MAX_DECISIONS, MAX_PODS, Frames
 from lorapick.live.publish import AlertRow, DecisionRow, PodRow
 from lorapick.model.picks import Belief
+from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import AdapterSignals, FleetSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
 from lorapick.testing.published import ValuesPublished, small_fleet
@@ -115,6 +116,32 @@ def test_host_memory_is_looked_at_seldom() -> None:
     told = [look.advance() for _ in range(frames.SELDOM)]
     assert [list(frame.cells) for frame in told] == [["pod-02"], [], [], [], []]
     assert [list(frame.host) for frame in told] == [[], ["pod-02", "pod-05"], [], [], []]
+
+
+def test_whole_frames_say_where_alerts_begin_and_what_was_promised() -> None:
+    published = small_fleet()
+    bounds, slo = AlertSettings(swap_rate=0.3), SloSettings(latency_p95=2.0)
+    published.fleet_now = msgspec.structs.replace(published.fleet_now, bounds=bounds, slo=slo)
+    look = Frames(published)
+    first, second, whole = look.advance(), look.advance(), look.whole()
+    assert [(frame.bounds, frame.slo) for frame in (first, second, whole)] == [
+        (bounds, slo),
+        (None, None),
+        (bounds, slo),
+    ]
+
+
+def test_who_comes_after_a_while_is_told_nothing_old() -> None:
+    published = small_fleet()
+    look = Frames(published)
+    look.advance()
+    published.signals_now = Signals(now=1.0, fleet=FleetSignals(requests_per_second=7.0, swaps_per_second=0.0))
+    published.beliefs = [belief("pod-02", "cold", Tier.CPU)]
+    assert look.advance().fleet.requests_per_second == 0.0, "signals are looked at by turns"
+    later = msgspec.structs.replace(published.fleet_now, now=published.fleet_now.now + frames.GAP + 1.0)
+    published.fleet_now = later
+    after = look.advance()
+    assert (after.whole, after.fleet.requests_per_second, list(after.host)) == (False, 7.0, ["pod-02", "pod-05"])
 
 
 def test_nothing_new_is_nothing_said() -> None:

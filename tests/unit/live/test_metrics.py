@@ -211,6 +211,38 @@ class TestAdapterLabels:
             "adapter=other": 4 + 95 + 20,
         }
 
+    async def test_a_name_that_loses_its_label_goes_on_as_other_and_no_counter_falls(self) -> None:
+        story = Story(adapter_labels=1)
+        published = small_fleet()
+        published.adapter_rows = [AdapterRow(name=name) for name in ("old", "new")]
+        story.metrics.show(published)
+        numbers = itertools.count()
+        before: dict[str, float] = {}
+
+        async def minute(adapter: str) -> dict[str, float]:
+            for number in itertools.islice(numbers, 10):
+                story.arrive(f"r{number}", story.dispatch(f"r{number}", adapter))
+                story.serve(f"r{number}")
+            published.fleet_now = msgspec.structs.replace(published.fleet_now, now=published.fleet_now.now + 60.0)
+            samples = await story.samples()
+            counters = {key: value for key, value in samples.items() if "_total " in key or "_count " in key}
+            assert not [key for key, value in counters.items() if value < before.get(key, 0.0)]
+            before.clear()
+            before.update(counters)
+            return counters
+
+        await minute("old")
+        story.arrive("long", story.dispatch("long", "old"))
+        for _ in range(30):
+            await minute("new")
+        story.serve("long")
+        counters = await minute("old")
+        labelled = [key for key in counters if "adapter=" in key]
+        assert labelled
+        assert not [key for key in labelled if "adapter=old" in key]
+        assert counters["picks_total adapter=new tier=gpu_idle"] < 300
+        assert counters["adapter_latency_seconds_count adapter=other"] >= 11
+
 
 class TestPerPodAndAdapter:
     async def test_picks_and_hits_by_pod(self, story: Story) -> None:

@@ -118,3 +118,11 @@ def test_each_picker_has_a_history_of_its_own():
         for number in (0, 1)
     ]
     assert names == ["/state/demand.sqlite", "/state/demand.sqlite.1"]
+
+
+def test_adapters_are_for_the_base_model_of_the_emulated_pods():
+    options = StackOptions(adapters=("a",), base_model="llama-3.1-8b")
+    settings = settings_of(options)
+    assert {adapter.base_model for adapter in settings.adapters} <= {None, "llama-3.1-8b"}
+    assert settings.base_model == "llama-3.1-8b"
+    assert {pod.base_model for pod in emulated_pods(options)} == {settings.base_model}

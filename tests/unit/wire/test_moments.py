@@ -60,7 +60,7 @@ def test_without_a_now_a_date_and_a_zone_are_needed() -> None:
 
 
 def window(since: str | None, until: str | None, now: datetime = NOW) -> list[str]:
-    ends = parse_window(since, until, now=now, zone=BERLIN)
+    ends = parse_window(since, until, now=now, zone=BERLIN)[:2]
     return [f"{datetime.fromtimestamp(end, UTC).astimezone(BERLIN):%d %H:%M}" for end in ends]
 
 
@@ -70,12 +70,35 @@ def test_windows() -> None:
     assert window("12:00", None) == ["10 12:00", "10 14:30"]
     assert window(None, "12:00") == ["10 11:00", "10 12:00"]
     assert window("23:00", "01:00") == ["09 23:00", "10 01:00"]
-    assert window("14:00", "15:00") == ["09 14:00", "09 15:00"]
+    assert window("15:00", "16:00") == ["09 15:00", "09 16:00"]
+    assert window("15:00", "14:00") == ["09 15:00", "10 14:00"]
+    assert window("2026-06-08T14:00", "16:00") == ["08 14:00", "08 16:00"]
 
 
 @pytest.mark.parametrize(
     ("since", "until"),
-    [("2026-06-10T14:00", "2026-06-10T13:00"), ("2026-06-10T14:00", "2026-06-10T14:00"), ("2027-01-01", "2027-01-02")],
+    [("14:00", "16:00"), ("2026-06-10T14:00", "16:00"), ("2026-06-10T14:00", "2026-06-11"), ("14:00", "14:31")],
+)
+def test_an_end_that_is_yet_to_come_is_now_and_told(since: str, until: str) -> None:
+    assert window(since, until) == ["10 14:00", "10 14:30"]
+    assert parse_window(since, until, now=NOW, zone=BERLIN).note == f"--to {until} is yet to come; this is up to now"
+    assert parse_window("13:00", "14:00", now=NOW, zone=BERLIN).note == ""
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "0001-01-01T00:00+14:00", "9999-12-31T23:59", "1969-12-31T23:59Z"])
+def test_years_that_no_clock_shows_are_refused(text: str) -> None:
+    with pytest.raises(MomentError, match="years go from 1970"):
+        parse_window(text, None, now=NOW, zone=BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [
+        ("2026-06-10T14:00", "2026-06-10T13:00"),
+        ("2026-06-10T14:00", "2026-06-10T14:00"),
+        ("14:00", "14:00"),
+        ("2027-01-01", "2027-01-02"),
+    ],
 )
 def test_no_window(since: str, until: str) -> None:
     with pytest.raises(MomentError, match=r"no window|yet to come"):

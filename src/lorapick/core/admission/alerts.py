@@ -108,7 +108,8 @@ class Alerts:
         if found.lasts:
             self.standing[alert], self._seen[alert] = Standing(standing.since, found.facts), now
             return None
-        if now - self._seen[alert] < clear_after:
+        # What takes long to be raised takes as long to be over; without pods (0) nothing is waited for.
+        if now - self._seen[alert] < (max(clear_after, found.after) if clear_after else 0.0):
             return None
         del self.standing[alert], self._level[alert]
         return Clear(cause=cause, alert=alert, facts={"seconds": now - standing.since})

@@ -6,10 +6,11 @@ In: a `Picture`. Out: a `Diagnosis`. It never raises, whatever is unknown. Not h
 
 from collections.abc import Callable, Iterator
 
-from lorapick.core.doctor import balance, changed, harm, thrash, upkeep, waste
+from lorapick.core.doctor import balance, changed, harm, pinned, thrash, upkeep, waste
 from lorapick.core.doctor.findings import ORDER, Diagnosis, Finding
 from lorapick.core.doctor.picture import Picture
 from lorapick.core.doctor.saying import number, plural, seconds, share
+from lorapick.core.doctor.standing import with_alerts
 from lorapick.model.signals import RESIDENCY_WINDOW
 
 Check = Callable[[Picture], Iterator[Finding]]
@@ -21,6 +22,7 @@ CHECKS: tuple[Check, ...] = (
     harm.convoy,
     harm.pressure,
     harm.unready,
+    pinned.crowding,
     thrash.room,
     thrash.useful,
     thrash.swap_queue,
@@ -41,7 +43,7 @@ CHECKS: tuple[Check, ...] = (
 
 def diagnose(picture: Picture) -> Diagnosis:
     """Everything that is wrong, worst first."""
-    findings = [finding for check in CHECKS for finding in check(picture)]
+    findings = with_alerts(picture, (finding for check in CHECKS for finding in check(picture)))
     findings.sort(key=lambda finding: (ORDER.index(finding.urgency), -finding.weight))
     return Diagnosis(findings=tuple(findings), figures=tuple(_figures(picture)), unknown=tuple(_unknown(picture)))
 
@@ -88,5 +90,7 @@ def _unknown(picture: Picture) -> Iterator[str]:
         yield "latency against a promise: slo.latency_p95 is not configured"
     if fleet.useful_share is None:
         yield "useful time: pods were idle"
+    elif harm.useful_share(picture) is None:
+        yield "useful time: the picker is younger than two minutes, or GPUs idle"
     if picture.envoy_requests is None:
         yield "requests that Envoy sent on without the picker: server.envoy_admin is not configured"

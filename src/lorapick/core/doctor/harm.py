@@ -8,7 +8,13 @@ from collections.abc import Iterator
 
 from lorapick.core.doctor.findings import Finding, Remedy, Urgency
 from lorapick.core.doctor.picture import Picture
-from lorapick.core.doctor.saying import names, number, plural, seconds, share
+from lorapick.core.doctor.saying import facts_in_words, names, number, plural, seconds, share
+from lorapick.model.units import Ratio, Seconds
+
+YOUNG: Seconds = 120.0
+"""A picker that has watched for less sees the first load of everything."""
+LEAST_BUSY: Ratio = 0.05
+"""Of GPUs' time, below which it does not matter what they are busy with."""
 
 
 def harms(picture: Picture) -> tuple[str, ...]:
@@ -24,11 +30,27 @@ def harms(picture: Picture) -> tuple[str, ...]:
         found.append(f"first token P95 {seconds(fleet.ttft_p95)} > {seconds(picture.slo.ttft_p95)}")
     if fleet.error_ratio is not None and fleet.error_ratio > bounds.error_ratio:
         found.append(f"errors {share(fleet.error_ratio)} > {share(bounds.error_ratio)}")
-    if fleet.useful_share is not None and fleet.useful_share < bounds.useful_share:
-        found.append(f"useful time {share(fleet.useful_share)} < {share(bounds.useful_share)}")
+    useful = useful_share(picture)
+    if useful is not None and useful < bounds.useful_share:
+        found.append(f"useful time {share(useful)} < {share(bounds.useful_share)}")
     if signals.pods and fleet.critical_queues / len(signals.pods) >= bounds.critical_queues_share:
         found.append(f"{fleet.critical_queues} of {plural(len(signals.pods), 'queue')} full")
     return tuple(found)
+
+
+def busy_share(picture: Picture) -> Ratio | None:
+    """What GPUs say of themselves, in the mean; None: none does."""
+    busy = [pod.gpu_utilization for pod in picture.pods if pod.gpu_utilization is not None]
+    return sum(busy) / len(busy) if busy else None
+
+
+def useful_share(picture: Picture) -> Ratio | None:
+    """Useful time, where it says something: not while everything is loaded first, and not of GPUs that idle."""
+    if picture.signals is None or (picture.watched is not None and picture.watched < YOUNG):
+        return None
+    busy = busy_share(picture)
+    idle = picture.signals.fleet.requests_per_second <= 0 if busy is None else busy < LEAST_BUSY
+    return None if idle else picture.signals.fleet.useful_share
 
 
 def latency(picture: Picture) -> Iterator[Finding]:
@@ -60,13 +82,27 @@ def errors(picture: Picture) -> Iterator[Finding]:
             check="errors",
             urgency=Urgency.PAGE,
             what=f"{share(ratio)} of the requests fail or are refused",
-            arithmetic=(f"failed and refused / ended in the last minute {share(ratio)} > {share(most)}",),
+            arithmetic=(
+                f"failed and refused / ended in the last minute {share(ratio)} > {share(most)}",
+                *_refused(picture),
+            ),
             remedies=(
-                Remedy(action="`lorapick explain` of a refused request says why it was", price="none"),
+                Remedy(
+                    action="`lorapick explain --refused` says why the last refused request was; `lorapick ledger "
+                    "requests --outcome rejected` lists them, `--outcome failed` those that pods failed",
+                    price="none",
+                ),
                 Remedy(action="look at the logs of pods that answer with errors", price="none"),
             ),
             weight=ratio / most if most > 0 else 1.0,
         )
+
+
+def _refused(picture: Picture) -> Iterator[str]:
+    """By reason, the most frequent first."""
+    reasons = sorted(picture.refused.items(), key=lambda each: (-each[1], each[0]))
+    if reasons:
+        yield f"refused in the last minute: {', '.join(f'{count} {reason}' for reason, count in reasons)}"
 
 
 def queues(picture: Picture) -> Iterator[Finding]:
@@ -94,7 +130,7 @@ def queues(picture: Picture) -> Iterator[Finding]:
             check="queues",
             urgency=Urgency.WARN,
             what="what waits at the picker is near its bound, in number or in time",
-            arithmetic=_facts(alert.facts),
+            arithmetic=facts_in_words(alert.facts),
             remedies=(
                 Remedy(action="add slots or pods; see what requests wait for (`lorapick explain`)", price="GPUs"),
             ),
@@ -108,11 +144,6 @@ def _length(picture: Picture, name: str) -> str | None:
     return f"{name}: {number(pod.queue_depth)} wait of at most {pod.max_queue}"
 
 
-def _facts(facts: dict[str, str | float]) -> tuple[str, ...]:
-    """What an alert knows, in its own words."""
-    return tuple(f"{key} {number(value) if isinstance(value, float | int) else value}" for key, value in facts.items())
-
-
 def convoy(picture: Picture) -> Iterator[Finding]:
     """As many pods load as may, and requests wait."""
     alert = picture.alert("convoy")
@@ -121,12 +152,34 @@ def convoy(picture: Picture) -> Iterator[Finding]:
             check="convoy",
             urgency=Urgency.WARN,
             what="a convoy: as many pods load adapters as may, and requests wait behind the loads",
-            arithmetic=_facts(alert.facts),
+            arithmetic=_convoy(alert.facts),
             remedies=(
-                Remedy(action="pin or preload what is asked for most", price="its slots"),
-                Remedy(action="raise budgets.pods_loading_share", price="more pods drain at once"),
+                Remedy(
+                    action="preload what is asked for at known times: `lorapick adapters preload NAME`", price="slots"
+                ),
+                Remedy(
+                    action="keep budgets.pods_loading_share as low as it is: more pods that load at once make a convoy "
+                    "longer",
+                    price="requests wait for their turn to load",
+                ),
             ),
         )
+
+
+def _convoy(facts: dict[str, str | float]) -> tuple[str, ...]:
+    """Who loads what, and who waits."""
+    loading, most = facts.get("count"), facts.get("most")
+    there, here = facts.get("waiting_at_pods"), facts.get("waiting")
+    found = []
+    if isinstance(loading, float | int) and isinstance(most, float | int):
+        found.append(f"{plural(int(loading), 'pod')} load of at most {number(most)}: {facts.get('pods', 'unknown')}")
+    if "adapters" in facts:
+        found.append(f"what is loaded: {facts['adapters']}")
+    waits = ((here, "at the picker"), (there, "at pods"))
+    told = [f"{plural(int(value), 'request')} {where}" for value, where in waits if isinstance(value, float | int)]
+    if told:
+        found.append(f"waiting: {', '.join(told)}")
+    return tuple(found) or facts_in_words(facts)
 
 
 def pressure(picture: Picture) -> Iterator[Finding]:

@@ -37,6 +37,8 @@ class PodPicture(msgspec.Struct, frozen=True, kw_only=True):
     kv_blocks: int | None = None
     """KV blocks that its engine has, as scraped."""
     block_tokens: Tokens | None = None
+    pinned: int | None = None
+    """Adapters that are pinned to it."""
     drift: tuple[str, ...] = ()
     """Where its own flags are others than the configuration's, in words."""
     base_model: str | None = None
@@ -70,6 +72,20 @@ class AdapterPicture(msgspec.Struct, frozen=True, kw_only=True):
     """Since the picker started."""
 
 
+class LoadPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last loads from one tier took. That one is over shows late, in an answer or a scrape: so bounds only."""
+
+    tier: str
+    seen: int
+    """Loads whose end was seen, of the last ones."""
+    at_most: Seconds
+    """In the mean, until something showed that they were over."""
+    quickest: Seconds | None = None
+    """The least of these bounds, which is near to what a load takes. None: too few were seen."""
+    requests: int = 0
+    """Sent to pods that had the adapter in this tier, since the picker started."""
+
+
 class AlertPicture(msgspec.Struct, frozen=True, kw_only=True):
     """One alert that stands."""
 
@@ -90,8 +106,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     alert_bounds: AlertSettings = AlertSettings()
     slo: SloSettings = SloSettings()
     stale_after: Seconds | None = None
-    load_seconds: Seconds | None = None
-    """What a load from disk takes, as learned or configured."""
+    loads: tuple[LoadPicture, ...] = ()
+    """By tier; those whose loads nobody saw end are left out."""
     signals: Signals | None = None
     history: tuple[SignalPoint, ...] = ()
     pods: tuple[PodPicture, ...] = ()
@@ -100,6 +116,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     shifts: tuple[Shift, ...] = ()
     arrivals: int | None = None
     """Since the picker started, as the counts below."""
+    refused: dict[str, int] = {}
+    """Requests refused in the last minute by reason, as far as decisions are kept."""
     faults: dict[str, int] = {}
     """By kind."""
     passed: dict[str, int] = {}

@@ -87,5 +87,5 @@ def in_words(picture: Picture, slots: int) -> str:
     if price.sequences is not None:
         parts.append(f"{number(max(1, round(price.sequences * slots)))} sequences fewer at once")
     elif price.memory is not None:
-        parts.append("sequences unknown (KV usage or cache size is not scraped)")
+        parts.append("sequences unknown (nothing runs now, or KV usage or cache size is not scraped)")
     return " = ".join(parts) + "; engines read it at their start"

@@ -3,7 +3,7 @@
 In: numbers. Out: short text. Not here: sentences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lorapick.core.doctor.picture import Picture
 from lorapick.model.units import Bytes, Ratio, Seconds
@@ -46,6 +46,24 @@ def names(many: Sequence[str], most: int = MOST_NAMES) -> str:
 def plural(count: int, word: str) -> str:
     """`1 pod`, `2 pods`."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+FACTS = {
+    "waiting": "waiting at the picker", "most": "at most", "oldest_seconds": "the oldest waits for (s)",
+    "longest_seconds": "given up after (s)", "waiting_at_pods": "waiting at pods", "harm": "harm by",
+    "worst_swaps_per_second": "swaps per second on the worst", "shortest_residency_seconds": "shortest residency (s)",
+    "latency_p95_seconds": "P95 (s)", "latency_p95_promised": "promised (s)", "ttft_p95_seconds": "first token P95 (s)",
+    "ttft_p95_promised": "promised for it (s)",
+}  # fmt: skip
+"""Keys of alerts' facts that do not speak for themselves."""
+
+
+def facts_in_words(facts: Mapping[str, str | float]) -> tuple[str, ...]:
+    """What an alert knows, a line each."""
+    return tuple(
+        f"{FACTS.get(key, key.replace('_', ' '))}: {number(value) if isinstance(value, float | int) else value}"
+        for key, value in facts.items()
+    )
 
 
 def clock(picture: Picture, t: Seconds) -> str:

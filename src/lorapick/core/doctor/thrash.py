@@ -4,24 +4,19 @@ In: a picture. Out: findings with remedies and their prices. Not here: why there
 `core.doctor.changed`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
 
 from lorapick.core.doctor.findings import Finding, Remedy, Urgency
-from lorapick.core.doctor.harm import harms
-from lorapick.core.doctor.picture import Picture
+from lorapick.core.doctor.harm import YOUNG, busy_share, harms, useful_share
+from lorapick.core.doctor.picture import LoadPicture, Picture
+from lorapick.core.doctor.pinned import pin
 from lorapick.core.doctor.prices import in_words
 from lorapick.core.doctor.saying import names, number, plural, seconds, share
 from lorapick.core.doctor.waste import spare_rank
 from lorapick.model.shifts import ShiftKind
 from lorapick.model.signals import FleetSignals
-from lorapick.model.units import Seconds
-
-YOUNG: Seconds = 120.0
-"""A picker that has watched for less sees the first load of everything."""
-PINNED = 10
-"""Adapters that a remedy would pin."""
 
 
 class _Sign(NamedTuple):
@@ -41,17 +36,18 @@ def room(picture: Picture) -> Iterator[Finding]:
     fleet = picture.signals.fleet
     signs = [*_signs(picture, fleet)]
     moving = [sign for sign in signs if sign.moves]
-    if picture.watched is not None and picture.watched < YOUNG:
+    thrashes = picture.alert("thrash") is not None
+    if picture.watched is not None and picture.watched < YOUNG and not thrashes:
         signs = [sign for sign in signs if not sign.moves]
         moving = []
     if not signs:
         return
-    broken = moving and _broken(picture, fleet)
     harm = harms(picture)
+    broken = bool(moving) and (thrashes or (_broken(picture, fleet) and bool(harm)))
     yield Finding(
-        check="thrash" if moving else "room",
-        urgency=Urgency.PAGE if broken and harm else Urgency.WARN,
-        what=_what(fleet, moving=bool(moving), crowded=any(not sign.moves for sign in signs)),
+        check="thrash" if broken else "churn" if moving else "room",
+        urgency=Urgency.PAGE if broken else Urgency.WARN,
+        what=_what(fleet, moving=bool(moving), crowded=any(not sign.moves for sign in signs), broken=broken),
         arithmetic=(*(sign.text for sign in signs), *_cost(picture, fleet), *harm),
         remedies=tuple(_remedies(picture, fleet)),
         weight=10 + max(sign.beyond for sign in signs),
@@ -84,25 +80,40 @@ def _broken(picture: Picture, fleet: FleetSignals) -> bool:
     )
 
 
-def _what(fleet: FleetSignals, *, moving: bool, crowded: bool) -> str:
+def _what(fleet: FleetSignals, *, moving: bool, crowded: bool, broken: bool) -> str:
+    """Thrash is what harms somebody: the word of the alert that pages."""
     if not moving:
         return "nearly as many adapters are in use as there are slots, or more: there is no room for another"
+    begin, end = ("thrash: ", ", and users are harmed") if broken else ("", "; nothing is broken by it yet")
     if crowded:
-        return "thrash: more adapters are in use than there are slots for, and they push each other out"
+        return f"{begin}more adapters are in use than there is room for, and they push each other out{end}"
     if fleet.active_per_slot is None:
-        return "adapters leave their slots soon after they came"
-    return "adapters leave their slots soon after they came, though there are slots enough for all in use"
+        return f"{begin}adapters leave their slots soon after they came{end}"
+    return f"{begin}adapters leave their slots soon after they came, though there are slots enough for all in use{end}"
 
 
 def _cost(picture: Picture, fleet: FleetSignals) -> Iterator[str]:
-    if picture.load_seconds is not None:
-        lost = fleet.swaps_per_second * picture.load_seconds
-        yield (
-            f"each load costs {seconds(picture.load_seconds)}; {number(fleet.swaps_per_second)}/s of them take "
-            f"{share(lost)} of a pod's time"
-        )
+    if picture.loads:
+        yield _time_of_loads(picture.loads, fleet.swaps_per_second)
     if fleet.swap_queue:
-        yield f"{plural(fleet.swap_queue, 'request')} wait for loads now"
+        yield f"{plural(fleet.swap_queue, 'request')} {'waits' if fleet.swap_queue == 1 else 'wait'} for loads now"
+
+
+def _time_of_loads(loads: Sequence[LoadPicture], rate: float) -> str:
+    """What loads from each tier take, and how much of a pod's time that is."""
+    told = []
+    for each in loads:
+        least = f"{seconds(each.quickest)} (the quickest of {each.seen}), " if each.quickest is not None else ""
+        told.append(f"from {each.tier} {least}at most {seconds(each.at_most)}")
+    bounds_only = any(each.quickest is None for each in loads)
+    weighed = [(max(1, each.requests), each.at_most if each.quickest is None else each.quickest) for each in loads]
+    lost = rate * sum(count * time for count, time in weighed) / sum(count for count, _ in weighed)
+    word = "at most " if bounds_only else "about "
+    # A pod has no more than all of its time, whatever bounds and overlapping loads add up to.
+    taken = f"take {word}{share(lost)}" if lost < 1.0 else "may take all"
+    if not rate:
+        return f"a load takes {'; '.join(told)}; nobody waits for one now"
+    return f"a load takes {'; '.join(told)}; {number(rate)}/s on each pod {taken} of a pod's time"
 
 
 # -- what helps
@@ -110,7 +121,7 @@ def _cost(picture: Picture, fleet: FleetSignals) -> Iterator[str]:
 
 def _remedies(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
     yield from _undo(picture, fleet)
-    yield from _pin(picture)
+    yield from pin(picture)
     yield from _grow(picture, fleet)
 
 
@@ -127,27 +138,6 @@ def _undo(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
             action=f"end or merge what was split off ({names(shift.new, 4)}){ratio}",
             price=f"the experiment: {share(shift.share)} of the traffic goes back",
         )
-
-
-def _pin(picture: Picture) -> Iterator[Remedy]:
-    """The hottest, and what share of the loads was theirs."""
-    if picture.signals is None:
-        return
-    pinned = {adapter.name: None for adapter in picture.adapters if adapter.pinned}
-    hot = sorted(picture.signals.adapters, key=lambda each: (-each.requests_per_second, each.adapter))
-    hot = [each for each in hot if each.adapter not in pinned and each.requests_per_second > 0][:PINNED]
-    loads = sum(each.loads for each in picture.signals.adapters)
-    slots = picture.signals.fleet.slots
-    if not hot or not loads or (slots and len(hot) >= slots):
-        return
-    removed = sum(each.loads for each in hot) / loads
-    traffic = sum(each.share for each in hot)
-    yield Remedy(
-        action=f"pin these {len(hot)}: {names([each.adapter for each in hot])}: they have {share(traffic)} of the "
-        f"requests, and {share(removed)} of the loads were for them",
-        price=f"{plural(len(hot), 'slot')}{f' of {slots}' if slots else ''}, which the others have no more: "
-        "theirs are loaded more often",
-    )
 
 
 def _grow(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
@@ -181,15 +171,12 @@ def _grow(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
 
 def useful(picture: Picture) -> Iterator[Finding]:
     """What GPUs are busy with."""
-    if picture.signals is None or picture.signals.fleet.useful_share is None:
+    found, bound = useful_share(picture), picture.alert_bounds.useful_share
+    if found is None or found >= bound:
         return
-    found, bound = picture.signals.fleet.useful_share, picture.alert_bounds.useful_share
-    busy = [pod.gpu_utilization for pod in picture.pods if pod.gpu_utilization is not None]
-    if found >= bound:
-        return
-    what = f"{share(found)} of the time that pods are busy is inference"
-    if busy:
-        what = f"GPUs say {share(sum(busy) / len(busy))} busy, and {share(found)} of it is inference"
+    what, busy = f"{share(found)} of the time that pods are busy is inference", busy_share(picture)
+    if busy is not None:
+        what = f"GPUs say {share(busy)} busy, and {share(found)} of it is inference"
     yield Finding(
         check="useful_time",
         urgency=Urgency.WARN,

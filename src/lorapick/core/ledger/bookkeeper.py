@@ -54,7 +54,7 @@ class Bookkeeper:
             BodyStarted: visits.body_started,
             RequestEnded: visits.ended,
             RequestRefused: visits.refused,
-            PodGone: slots.gone,
+            PodGone: self._gone,
             **{kind: partial(_order, mark) for kind, mark in _ORDERS.items()},
         }
         self._on_effect: dict[type[Effect], Callable[[Any, Seconds], LedgerRow | None]] = {
@@ -73,10 +73,16 @@ class Bookkeeper:
         """Requests that have not left."""
         return len(self._visits)
 
+    def _gone(self, event: PodGone) -> None:
+        self._slots.gone(event)
+        self._visits.gone(event.pod)
+
     def observe(self, event: Event, effects: Sequence[Effect], *, changes: Sequence[Change]) -> Sequence[LedgerRow]:
         """Rows that one event begins or ends. `changes` are those of `Fleet.changes` for this event."""
         kind, slots = type(event), self._slots
         rows: list[LedgerRow] = []
+        if isinstance(event, RequestEnded):
+            self._visits.ending(event)
         if changes or kind is PodReported or event.t >= slots.count_due:
             rows += slots.take(event, effects, changes=changes)
         on_event = self._on_event.get(kind)

@@ -8,6 +8,7 @@ Both are charged to the eviction that made it necessary: the last time that the 
 shortly before. What a request would have taken without it is its latency less that, all else being as it was.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
@@ -54,6 +55,8 @@ class Asked(NamedTuple):
     """How long the time before is that the window is compared with."""
     adapter: AdapterName | None = None
     pod: PodName | None = None
+    outcome: Outcome | None = None
+    """Only requests that ended like this; for lists of requests, not for reports."""
     most: int = MOST_LISTED
 
 
@@ -96,6 +99,9 @@ def make_report(rows: Rows, asked: Asked) -> LedgerReport:
         before=_latencies(rows.before, asked.since - asked.before, until=asked.since),
         adapter=asked.adapter,
         pod=asked.pod,
+        refused=_refused(rows.requests),
+        adapters=len({row.adapter: None for row in rows.requests if row.adapter is not None}),
+        pickers=tuple(run.since for run in rows.watched if run.until >= asked.since and run.since < asked.until),
         beyond=parts([served[number] for number in slow]),
         rest=parts([row for number, row in enumerate(served) if number not in beyond]),
         evictions=tuple(_entry(group, cost, slow=beyond) for group, cost in ranked[: asked.most]),
@@ -109,6 +115,11 @@ def make_report(rows: Rows, asked: Asked) -> LedgerReport:
         watched_since=rows.watched_since,
         rows_lost=rows.rows_lost,
     )
+
+
+def _refused(rows: Iterable[RequestRow]) -> dict[str, int]:
+    counted = Counter(str(row.reason or "unknown") for row in rows if row.outcome is Outcome.REJECTED)
+    return dict(counted.most_common())
 
 
 def latency(row: RequestRow) -> Seconds:

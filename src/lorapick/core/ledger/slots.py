@@ -68,12 +68,14 @@ class Load:
 class Stay:
     """One stay in a slot."""
 
-    __slots__ = ("by", "id", "last_request", "load", "requests", "since", "until", "why")
+    __slots__ = ("by", "id", "last_request", "load", "requests", "since", "until", "usable", "why")
 
     def __init__(self, number: int, *, since: Seconds, load: Load | None) -> None:
         self.id = number
         self.since = since
         self.load = load
+        self.usable: Seconds | None = None
+        """Since when it has been there whole; None: it is still being loaded."""
         self.requests = 0
         self.last_request: Seconds | None = None
         self.until: Seconds | None = None
@@ -165,13 +167,11 @@ class Slots:
                 found.append(Span(load.id, load.adapter == adapter, load.begun, load.over))
         return found
 
-    def there_since(self, pod: PodName, adapter: AdapterName) -> Seconds | None:
-        """When the adapter began to come there; minus infinity: before anybody looked. None: it is not there."""
+    def usable_since(self, pod: PodName, adapter: AdapterName) -> Seconds | None:
+        """Since when the adapter has been there whole, as far as anybody looked. None: it is not."""
         home = self._pods.get(pod)
         stay = None if home is None else home.stays.get(adapter)
-        if stay is None:
-            return None
-        return stay.since if stay.load is not None else -inf
+        return None if stay is None else stay.usable
 
     # -- from events
 
@@ -221,6 +221,7 @@ class Slots:
                 self._load_over(home, change, happened=happened)
             if change.after >= _LOADING:
                 load = self._comes(home, change, happened=happened)
+                home.stays[change.adapter].usable = change.t if change.after > _LOADING else None
                 if load is not None:
                     came.setdefault(change.pod, []).append(load)
             elif change.before >= _LOADING:

@@ -28,7 +28,9 @@ class _Visit:
         "arrived",
         "body",
         "dispatched",
+        "gone",
         "held",
+        "hit",
         "load",
         "model",
         "pod",
@@ -55,6 +57,9 @@ class _Visit:
         self.dispatched: Seconds | None = None
         self.pod: PodName | None = None
         self.tier: Tier | None = None
+        self.gone = False
+        """Whether its pod has left the fleet."""
+        self.hit: bool | None = None
         self.body: Seconds | None = None
 
     def wait(self, reason: Reason | None, now: Seconds) -> None:
@@ -126,7 +131,13 @@ class Visits:
         visit.pod, visit.dispatched = effect.target.pod, now
         self._sent(visit, now)
 
+    def gone(self, pod: PodName) -> None:
+        """A pod left the fleet."""
+        for visit in self._open.values():
+            visit.gone |= visit.pod == pod
+
     def _sent(self, visit: _Visit, now: Seconds) -> None:
+        visit.gone = False
         if visit.adapter is not None and visit.pod is not None:
             self._slots.sent(visit.pod, visit.adapter, now=now)
 
@@ -150,6 +161,19 @@ class Visits:
             visit.adapter = effect.pick.adapter
         end = _End(Outcome.REJECTED, effect.status, effect.reason)
         return self._row(effect.request_id, visit, now=now, end=end)
+
+    def ending(self, event: RequestEnded) -> None:
+        """It is about to leave, and nothing has come of that yet.
+
+        A hit is what signals count as one: its adapter had been there whole since before the request was sent, and
+        was there until its end. Who joined a load is none, however long the load took from then on.
+        """
+        visit = self._open.get(event.request_id)
+        if visit is None or visit.adapter is None or visit.pod is None or visit.dispatched is None or visit.gone:
+            return
+        if event.outcome is Outcome.SERVED and event.status is not None and event.status < 400:
+            since = self._slots.usable_since(visit.pod, visit.adapter)
+            visit.hit = since is not None and since <= visit.dispatched
 
     def ended(self, event: RequestEnded) -> RequestRow | None:
         """It left: from its pod, or from the picker by itself."""
@@ -181,7 +205,7 @@ class Visits:
             status=end.status,
             reason=end.reason,
             tier=None if visit.tier is None else visit.tier.word,
-            hit=self._hit(visit, end, waited=waited),
+            hit=visit.hit,
             dispatched=sent,
             queue=visit.queue,
             load_wait=visit.held + waited,
@@ -209,13 +233,3 @@ class Visits:
             return None
         cost = shares(spans, visit.dispatched, until=visit.body) if spans else _NOBODY
         return max(0.0, visit.body - visit.dispatched - cost.waited - cost.drained)
-
-    def _hit(self, visit: _Visit, end: _End, *, waited: Seconds) -> bool | None:
-        good = end.outcome is Outcome.SERVED and (end.status is None or end.status < 400)
-        if visit.adapter is None or visit.pod is None or visit.dispatched is None or not good:
-            return None
-        since = self._slots.there_since(visit.pod, visit.adapter)
-        if waited or since is None:
-            return False
-        believed = visit.tier is not None and visit.tier.on_gpu
-        return since < visit.dispatched or (believed and since == visit.dispatched)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
 from lorapick.core.residency.cells import PodResidency
-from lorapick.core.residency.loading import LoadClock, LoadsUnderWay
+from lorapick.core.residency.loading import LoadClock, LoadsSeen, LoadsUnderWay, loads_seen
 from lorapick.core.residency.registry import Registry
 from lorapick.model.picks import Belief
 from lorapick.model.settings import LoadTimes, RetentionSettings
@@ -52,6 +52,10 @@ class Beliefs:
     def in_flight(self, name: AdapterName) -> int:
         """Own requests for an adapter that pods have, all pods together."""
         return sum(cell.in_flight for home in self._pods.values() if (cell := home.cells.get(name)) is not None)
+
+    def loads_seen(self, tier: Tier) -> LoadsSeen | None:
+        """What the last loads from a tier took, as far as seen; None: none was seen to end."""
+        return loads_seen(self._clocks.values(), tier)
 
     def loading_rows(self, name: AdapterName) -> list[int]:
         """Rows that are bringing this adapter in, in row order."""

@@ -11,7 +11,8 @@ after another, so the next load begins when the one before it is over.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from lorapick.core.residency.cells import Cell
 from lorapick.model.tiers import Tier
@@ -79,6 +80,27 @@ class LoadsUnderWay:
         assert self.next_due <= due, f"a load ends at {due}, nobody looks before {self.next_due}"
 
 
+class LoadsSeen(NamedTuple):
+    """What loads from one tier took, all pods together."""
+
+    loads: int
+    """Loads whose end was seen, of the last ones."""
+    mean: Seconds
+    """Of what each took until it was seen to be over: at most that long was it."""
+    quickest: Seconds | None
+    """Of pods on which enough were seen, the mean of what the quickest loads there took. None: on none."""
+
+
+def loads_seen(clocks: Iterable["LoadClock"], tier: Tier) -> LoadsSeen | None:
+    """What these clocks saw; None: nothing."""
+    listed = [*clocks]
+    bounds = [bound for clock in listed for bound in clock.bounds(tier)]
+    quickest = [least for clock in listed if (least := clock.least(tier)) is not None]
+    if not bounds:
+        return None
+    return LoadsSeen(len(bounds), sum(bounds) / len(bounds), sum(quickest) / len(quickest) if quickest else None)
+
+
 class LoadClock:
     """What is known of one pod's loads."""
 
@@ -97,6 +119,14 @@ class LoadClock:
             return now + configured  # a worst case already; to add up several would be far off
         self._free_at = max(now, self._free_at) + min(configured, least)
         return self._free_at
+
+    def least(self, tier: Tier) -> Seconds | None:
+        """What the quickest loads from a tier took, as far as seen; None: too few were."""
+        return self._least.get(tier)
+
+    def bounds(self, tier: Tier) -> Sequence[Seconds]:
+        """How long after their begin the last loads from a tier were seen to be over."""
+        return self._bounds.get(tier, ())
 
     def seen(self, cell: Cell, *, now: Seconds) -> None:
         """Something shows that the adapter's load is over. No-op when this was known, or when nothing began."""

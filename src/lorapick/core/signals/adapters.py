@@ -58,6 +58,10 @@ class Courses:
         """Adapters with a request since then."""
         return sum(course.last >= since for course in self._courses.values())
 
+    def names_since(self, since: Seconds) -> list[AdapterName]:
+        """Adapters with a request since then."""
+        return [name for name, course in self._courses.items() if course.last >= since]
+
     def new(self, since: Seconds, *, now: Seconds) -> tuple[list[AdapterName], int]:
         """Adapters whose first request came since then, and requests for them in the last minute."""
         first = self._traffic.first

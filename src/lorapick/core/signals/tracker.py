@@ -12,11 +12,11 @@ from collections import deque
 
 from lorapick.core.residency.cells import PodResidency
 from lorapick.core.signals.adapters import Courses
+from lorapick.core.signals.outcomes import Outcomes
 from lorapick.core.signals.stays import PodStays
 from lorapick.core.signals.traffic import TrafficBins
 from lorapick.core.signals.useful import UsefulTime
-from lorapick.core.signals.windows import Durations, Sliding, merge, quantile
-from lorapick.model.requests import Outcome
+from lorapick.core.signals.windows import Sliding, merge, quantile
 from lorapick.model.signals import (
     MOST_POINTS,
     POINT_EVERY,
@@ -30,11 +30,9 @@ from lorapick.model.signals import (
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 
-SERVED = Outcome.SERVED
 _LOADING = Tier.LOADING
 NEW_FOR: Seconds = 3600.0
 """For how long an adapter is new, and how long one must have watched to say so."""
-TOO_MANY_REQUESTS = 429
 
 
 class PodTrack:
@@ -68,10 +66,7 @@ class Tracker:
         """Of the last hours, by adapter: for what changed."""
         self.courses = Courses(self.traffic)
         self.arrivals = Sliding(RATE_WINDOW)
-        self.ended_ = Sliding(RATE_WINDOW)
-        self.errors = Sliding(RATE_WINDOW)
-        self.latency = Durations(RATE_WINDOW)
-        self.ttft = Durations(RATE_WINDOW)
+        self.outcomes = Outcomes()
         self.useful = UsefulTime()
         self.points: deque[SignalPoint] = deque(maxlen=MOST_POINTS)
         """Of the last hour, oldest first."""
@@ -104,6 +99,7 @@ class Tracker:
         if self.began is None:
             self.began = now
         self.arrivals.add(now)
+        self.outcomes.arrived(now=now)
         if name is not None:
             self.traffic.arrived(name, now)
             self.courses.arrived(name, now=now)
@@ -115,26 +111,6 @@ class Tracker:
     def left(self, pod: PodName, *, sent: Seconds, now: Seconds) -> None:
         """A request that was sent to a pod at `sent` left it, in whatever way."""
         self.useful.ended(pod, now, sent=sent)
-
-    def refused(self, status: int, *, now: Seconds) -> None:
-        """A request was answered by us. What is a client's mistake is no error of ours."""
-        self.ended_.add(now)
-        if status >= 500 or status == TOO_MANY_REQUESTS:
-            self.errors.add(now)
-
-    def body_started(self, seconds: Seconds, *, now: Seconds) -> None:
-        """The first bytes of an answer came, so long after the request had arrived."""
-        self.ttft.add(seconds, now=now)
-
-    def ended(self, outcome: Outcome, status: int | None, *, seconds: Seconds, now: Seconds) -> None:
-        """A request that was sent to a pod left, so long after it had arrived. Who gave up counts nowhere."""
-        if outcome is Outcome.ABANDONED:
-            return
-        self.ended_.add(now)
-        if outcome is SERVED:
-            self.latency.add(seconds, now=now)
-        elif status is None or status >= 500 or status == TOO_MANY_REQUESTS:
-            self.errors.add(now)
 
     def served(
         self, home: PodResidency, name: AdapterName, *, tier: Tier | None, sent: Seconds, seconds: Seconds, now: Seconds

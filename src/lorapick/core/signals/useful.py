@@ -5,7 +5,8 @@ the start, and shares of the last minute. Inference / (inference + drain + trans
 Not here: what pods say of themselves (no engine says this), loads that nobody knows of.
 
 A pod is busy while a request of ours is there. Loads stall it: one after another, each for what a load from its tier
-takes. When the believed end of a load is seen is no help: an answer shows it late, by that answer's own length.
+takes. That is what is configured, or less where answers show so: the quickest of those that waited for a load took so
+much longer than the quickest of those that did not. When none is believed to be under way, none stalls.
 
 An engine that drains runs its batch empty before it loads, and lets nobody join meanwhile. Then the load comes when the
 last of those that ran has ended; what is empty of the room they took is lost too. Whether a pod drains is learnt: none
@@ -19,7 +20,7 @@ from math import inf
 from lorapick.model.settings import LoadTimes
 from lorapick.model.signals import RATE_WINDOW, Change
 from lorapick.model.tiers import Tier
-from lorapick.model.units import PodName, Ratio, Seconds
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 
 MARK_EVERY: Seconds = 5.0
 """Between two totals that are kept to look back at."""
@@ -29,6 +30,10 @@ DRAINS_BELOW = 0.12
 """Share below which it does. One that drains has 0, but for answers that arrive in another order than they ended."""
 FADING = 0.04
 """Weight of one load against all before."""
+REMEMBERED = 64
+"""Answers of each kind from which the quickest are taken."""
+SPARED = 2
+"""Quickest ones that are not believed."""
 LEAST_OLD = 2
 """Requests that must run when a load begins for their order to say anything."""
 
@@ -107,7 +112,15 @@ class Stalls:
             self.waiting -= 1
         elif self.behind:
             self.behind -= 1
+        if not self.in_flight:
+            self.stall = self.debt = 0.0  # what loads now costs nobody anything
         self._settle()
+
+    def none_loads(self) -> None:
+        """No load is under way, as far as we believe. Says nothing of one that a drain comes before."""
+        if not self.drains and self.stall:
+            self.stall = 0.0
+            self._join()
 
     def load(self, seconds: Seconds, *, newest_waits: bool) -> None:
         """A load is wanted; maybe the request that came last waits for it."""
@@ -141,6 +154,31 @@ class Stalls:
         self.stall += self.debt
         self.debt = 0.0
         self.running, self.waiting, self.behind = self.in_flight, 0, 0
+
+
+class Answers:
+    """What answers of one pod took from their dispatch, at the quickest."""
+
+    __slots__ = ("_least", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: dict[Tier | None, deque[Seconds]] = {}
+        """The last ones, by the tier that their load came from; None: there was no load."""
+        self._least: dict[Tier | None, Seconds] = {}
+
+    def took(self, came_from: Tier | None, seconds: Seconds) -> None:
+        """One answer."""
+        seen = self._seen.setdefault(came_from, deque(maxlen=REMEMBERED))
+        gone = seen[0] if len(seen) == REMEMBERED else inf
+        seen.append(seconds)
+        least = self._least.get(came_from, inf)
+        if len(seen) > SPARED and min(seconds, gone) <= least:  # else it is what it was
+            self._least[came_from] = sorted(seen)[SPARED]
+
+    def load(self, tier: Tier) -> Seconds | None:
+        """What a load from a tier takes; None: too few answers were seen."""
+        with_load, without = self._least.get(tier), self._least.get(None)
+        return None if with_load is None or without is None else max(0.0, with_load - without)
 
 
 class Order:
@@ -186,11 +224,14 @@ class Order:
 class _Pod:
     """One pod: now, and at some times of the last minute."""
 
-    __slots__ = ("marks", "newest", "order", "stalls")
+    __slots__ = ("answers", "loads", "marks", "newest", "order", "stalls")
 
     def __init__(self, now: Seconds) -> None:
         self.stalls = Stalls(now)
         self.order = Order()
+        self.answers = Answers()
+        self.loads: dict[AdapterName, Seconds] = {}
+        """Loads believed to be under way, and what each is taken to take."""
         self.newest: Seconds = -inf
         """When the last request came."""
         self.marks: deque[tuple[Seconds, Seconds, Seconds]] = deque([(now, 0.0, 0.0)])
@@ -237,7 +278,7 @@ class UsefulTime:
 
     def __init__(self) -> None:
         self.load_times = LoadTimes()
-        """What loads take, as configured."""
+        """What loads take, as configured: the most that they are taken for."""
         self._pods: dict[PodName, _Pod] = {}
 
     def _load_seconds(self, tier: Tier) -> Seconds:
@@ -263,6 +304,12 @@ class UsefulTime:
         if drains is not stalls.drains:
             stalls.become(drains)
 
+    def answered(self, pod: PodName, seconds: Seconds, *, tier: Tier) -> None:
+        """A request was served within `seconds` of its dispatch, when its adapter was believed in `tier`."""
+        found = self._pods.get(pod)
+        if found is not None and tier is not Tier.LOADING:
+            found.answers.took(None if tier.on_gpu else tier, seconds)
+
     def changed(self, change: Change) -> None:
         """An adapter came to another tier."""
         now = change.t
@@ -271,12 +318,20 @@ class UsefulTime:
         if change.restart:
             stalls.restart()
             found.order.restart()
+            found.loads.clear()
         elif change.after is Tier.LOADING:
             newest_waits = change.waited_for and found.newest == now
-            stalls.load(self._load_seconds(change.before), newest_waits=newest_waits)
+            seen = found.answers.load(change.before)
+            takes = self._load_seconds(change.before)
+            takes = found.loads[change.adapter] = takes if seen is None else min(takes, seen)
+            stalls.load(takes, newest_waits=newest_waits)
             found.order.load(stalls.in_flight - newest_waits, now=now, newest_waits=newest_waits)
-        elif change.before is Tier.LOADING and not change.after.on_gpu:
-            stalls.drop(self._load_seconds(change.came_from))
+        elif change.before is Tier.LOADING:
+            takes = found.loads.pop(change.adapter, 0.0)
+            if not change.after.on_gpu:
+                stalls.drop(takes)
+            if not found.loads:
+                stalls.none_loads()
 
     def gone(self, pod: PodName) -> None:
         """Forget a pod."""
@@ -291,6 +346,11 @@ class UsefulTime:
         """The same of all pods together."""
         windows = [pod.window(now) for pod in self._pods.values()]
         return _ratio(sum(busy for busy, _ in windows), sum(useful for _, useful in windows))
+
+    def busy_share(self, now: Seconds) -> Ratio | None:
+        """Of the time of all pods over `RATE_WINDOW`, that in which they were busy; None: no pod is known."""
+        busy = [pod.window(now)[0] for pod in self._pods.values()]
+        return min(1.0, sum(busy) / (len(busy) * RATE_WINDOW)) if busy else None
 
     def totals(self, now: Seconds) -> dict[PodName, tuple[Seconds, Seconds]]:
         """Busy and useful seconds of each pod since it was first heard of: they only grow."""

@@ -67,7 +67,7 @@ def fleet_signals(state: FleetState, *, now: Seconds) -> FleetSignals:
     asked = sum(track.asked.total(now) for track in tracks)
     evictions = sum(track.stays.evictions_per_second(now, watched=watched) for track in tracks)
     p50, p95 = tracker.quantiles((0.5, 0.95), now=now)
-    arrivals, ended = tracker.arrivals.total(now), tracker.ended_.total(now)
+    arrivals, outcomes = tracker.arrivals.total(now), tracker.outcomes
     active = courses.active(now - ACTIVE_WINDOW)
     new, _, new_share = new_names(state, now=now)
     return FleetSignals(
@@ -78,10 +78,10 @@ def fleet_signals(state: FleetState, *, now: Seconds) -> FleetSignals:
         mean_residency=used / evictions if evictions else None,
         residency_p50=p50,
         residency_p95=p95,
-        latency_p50=tracker.latency.quantile(0.5, now=now),
-        latency_p95=tracker.latency.quantile(0.95, now=now),
-        ttft_p95=tracker.ttft.quantile(0.95, now=now),
-        error_ratio=_share(tracker.errors.total(now), ended),
+        latency_p50=outcomes.latency.quantile(0.5, now=now),
+        latency_p95=outcomes.latency.quantile(0.95, now=now),
+        ttft_p95=outcomes.ttft.quantile(0.95, now=now),
+        error_ratio=_share(outcomes.errors.total(now), outcomes.ended.total(now)),
         useful_share=tracker.useful.fleet(now),
         active_adapters=active,
         distinct_adapters=courses.active(now - NEW_FOR),
@@ -106,6 +106,12 @@ def new_names(state: FleetState, *, now: Seconds) -> tuple[list[AdapterName], in
         return [], 0, None
     names, requests = tracker.courses.new(max(now - NEW_FOR, tracker.began + NEW_FOR), now=now)
     return names, requests, _share(requests, tracker.arrivals.total(now))
+
+
+def late(state: FleetState, promised: Seconds, *, now: Seconds) -> int:
+    """Requests that have waited for longer than was promised and have no answer: in flight, or given up of late."""
+    waiting = sum(now - flight.arrived > promised for flight in state.flights.values())
+    return waiting + state.signals.outcomes.late(promised, now=now)
 
 
 def slots_used(home: PodResidency) -> int:

@@ -94,6 +94,11 @@ class Durations:
         self._drop(int(now / self._size))
         return merge(counts for _, counts in self._bins)
 
+    def count(self, now: Seconds) -> int:
+        """How many there were within the window."""
+        self._drop(int(now / self._size))
+        return sum(sum(counts.values()) for _, counts in self._bins)
+
     def quantile(self, share: Ratio, *, now: Seconds) -> Seconds | None:
         """The value below which this share of them is; None: there were none."""
         return quantile(self.merged(now), share)

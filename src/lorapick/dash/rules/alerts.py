@@ -7,6 +7,7 @@ exist their thresholds are the same numbers of the same configuration.
 
 from typing import NamedTuple
 
+from lorapick.dash.queries import Queries
 from lorapick.dash.rules import records
 from lorapick.dash.rules.thresholds import Thresholds, duration, number, percent
 from lorapick.model.alerts import Alert
@@ -20,7 +21,11 @@ RULES_ONLY = (PINS_MISSING, SCRAPES_STALE, PICKER_FAULTS, PICKER_BYPASSED, PICKE
 FEW_NEW = 3
 """Adapters that nobody asked for before, below which that is a new customer (`core.alarms.FEW_NEW`)."""
 LEAST_REQUESTS = 20 / 60
-"""Requests per second below which shares of them say nothing."""
+"""Requests per second below which shares of two minutes say nothing."""
+LEAST_FAILED = 5
+"""Failures of ten minutes below which nobody is woken by their share."""
+LEAST_ASKED = 5
+"""Decisions of five minutes below which an answer may just be long."""
 BYPASSED_SHARE = 0.01
 """Of the requests, sent without a decision, from which on that is no accident."""
 
@@ -221,10 +226,21 @@ def _users(thresholds: Thresholds) -> list[Rule]:
             "LorapickErrorRate",
             Alert.ERROR_RATE,
             PAGE,
-            f"{records.ERRORS} > {number(alerts.error_ratio)} and {records.ENDED} >= {LEAST_REQUESTS:.4f}",
+            _failing(thresholds),
             waited / 2,
             "{{ $value | humanizePercentage }} of requests fail or are refused",
-            f"More than {percent(alerts.error_ratio)}. Clients' mistakes that the picker refuses are not among them.",
+            f"More than {percent(alerts.error_ratio)} of two minutes, of ten where few come, and at least "
+            f"{LEAST_FAILED} in ten minutes. Clients' mistakes are not among them.",
+        ),
+        Rule(
+            "LorapickNothingServed",
+            Alert.ERROR_RATE,
+            PAGE,
+            f"{records.ASKED} >= {LEAST_ASKED} unless on () {records.ANSWERED} > 0",
+            1.5 * waited,
+            "Requests come, and none is served",
+            "{{ $value | humanize }} decisions in 5 min, and for minutes not one request was answered: they hang, "
+            "or are given up, or fail.",
         ),
         Rule(
             "LorapickCriticalQueues",
@@ -237,6 +253,16 @@ def _users(thresholds: Thresholds) -> list[Rule]:
             "waits at the picker, or is refused.",
         ),
     ]
+
+
+def _failing(thresholds: Thresholds) -> str:
+    """The share of two minutes; where too few requests end in them, of ten, if the last failure is not long ago."""
+    bound = number(thresholds.alerts.error_ratio)
+    enough, busy = f"{records.FAILED_LATELY} >= {LEAST_FAILED}", f"{records.ENDED} >= {LEAST_REQUESTS:.4f}"
+    return (
+        f"({records.ERRORS} > {bound} and {enough} and {busy})\n"
+        f"or ({records.ERRORS_LATELY} > {bound} and {enough} and {Queries('5m').errors()} > 0 unless {busy})"
+    )
 
 
 def _core(thresholds: Thresholds) -> list[Rule]:

@@ -6,9 +6,10 @@ In: a configuration's thresholds, where runbooks are. Out: the document, ready f
 
 from typing import Any
 
-from lorapick.dash.rules.alerts import RULES_ONLY, Rule, rules
+from lorapick.dash.rules.alerts import PICKER_ABSENT, RULES_ONLY, Rule, rules
 from lorapick.dash.rules.records import records
 from lorapick.dash.rules.thresholds import Thresholds, duration
+from lorapick.dash.runbooks import first_steps
 from lorapick.model.alerts import Alert
 
 __all__ = ["RULES_ONLY", "Rule", "alert_words", "rules_document"]
@@ -36,5 +37,7 @@ def _alert(rule: Rule, runbooks: str) -> dict[str, Any]:
             "summary": rule.summary,
             "description": rule.description,
             "runbook_url": f"{runbooks}/{rule.alert}",
+            # Whoever is told that there is no picker cannot open a page that the picker serves.
+            **({"first_steps": first_steps(rule.alert)} if rule.alert == PICKER_ABSENT else {}),
         },
     }

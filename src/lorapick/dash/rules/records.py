@@ -10,6 +10,8 @@ from lorapick.dash.rules.thresholds import RATE_WINDOW, Thresholds, duration, nu
 WINDOW = duration(RATE_WINDOW)
 LEAST_BUSY = 0.05
 """Of their time that pods must be busy before it is worth asking with what."""
+HARM_BUSY = 0.3
+"""Below which what they waste harms nobody: there is time for all."""
 HARM = "lorapick:harm"
 
 SWAPS_BY_POD = f"pod:lorapick_swaps:rate{WINDOW}"
@@ -22,6 +24,10 @@ LATENCY = f"lorapick:latency_seconds:p95_rate{WINDOW}"
 TTFT = f"lorapick:ttft_seconds:p95_rate{WINDOW}"
 ERRORS = f"lorapick:errors_per_request:ratio_rate{WINDOW}"
 ENDED = f"lorapick:requests:rate{WINDOW}"
+ERRORS_LATELY = "lorapick:errors_per_request:ratio_rate10m"
+FAILED_LATELY = "lorapick:errors:increase10m"
+ASKED = "lorapick:decisions:increase5m"
+ANSWERED = f"lorapick:answered:rate{WINDOW}"
 CRITICAL = "lorapick:critical_queues_per_pod:ratio"
 SWAP_QUEUE = "lorapick:swap_queue_depth:sum"
 
@@ -48,6 +54,10 @@ def records(thresholds: Thresholds) -> list[tuple[str, str]]:
         (TTFT, ask.ttft(0.95)),
         (ERRORS, ask.error_ratio()),
         (ENDED, ask.ended()),
+        (ERRORS_LATELY, Queries("10m").error_ratio()),
+        (FAILED_LATELY, f"{Queries('10m').errors()} * 600"),
+        (ASKED, f"{Queries('5m').decisions()} * 300"),
+        (ANSWERED, ask.answered()),
         (SWAP_QUEUE, ask.swap_queue()),
         (CRITICAL, ask.critical_share()),
         (HARM, harm(thresholds)),
@@ -64,7 +74,7 @@ def _harms(thresholds: Thresholds) -> list[str]:
     return [
         late(LATENCY, "latency_p95", promised=thresholds.slo.latency_p95),
         late(TTFT, "ttft_p95", promised=thresholds.slo.ttft_p95),
-        wasted(thresholds),
+        wasted(thresholds, busy=HARM_BUSY),
         f"({CRITICAL} > 0) >= {number(alerts.critical_queues_share)}",
         'max(lorapick_alert{alert="queues"}) > 0',
     ]
@@ -77,6 +87,6 @@ def late(record: str, objective: str, *, promised: float | None) -> str:
     return f'{record} > max(lorapick_slo_seconds{{objective="{objective}"}})'
 
 
-def wasted(thresholds: Thresholds) -> str:
-    """Useful share below its bound, on a fleet that has something to do."""
-    return f"{USEFUL} < {number(thresholds.alerts.useful_share)} and {BUSY} > {LEAST_BUSY}"
+def wasted(thresholds: Thresholds, *, busy: float = LEAST_BUSY) -> str:
+    """Useful share below its bound, on a fleet that has something to do: is busy for that share of the time."""
+    return f"{USEFUL} < {number(thresholds.alerts.useful_share)} and {BUSY} >= {busy}"

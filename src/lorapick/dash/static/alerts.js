@@ -3,6 +3,7 @@
 import { $, keyed, make, setClass, setText, span, words } from "./dom.js";
 
 const TONES = { healthy: ["good", "✓"], idle: ["calm", "·"], warming_up: ["calm", "…"], watch: ["warn", "!"], harmed: ["bad", "✕"], thrash: ["bad", "✕"], no_pods: ["bad", "✕"] };
+const KEPT = new Set(["code", "em", "strong"]);
 
 export function drawVerdict({ frame }) {
   const [tone, sign] = TONES[frame.verdict.health] ?? ["calm", "·"];
@@ -41,7 +42,27 @@ async function fillSteps(list, address) {
   const runbook = new DOMParser().parseFromString(await response.text(), "text/html");
   const heading = [...runbook.querySelectorAll("h2")].find((each) => each.textContent.trim() === "First");
   const steps = heading?.nextElementSibling?.querySelectorAll("li") ?? [];
-  list.replaceChildren(...[...steps].map((step) => make("li", "", step.textContent.trim())));
+  list.replaceChildren(...[...steps].map((step) => copied(step, make("li"), response.url)));
+}
+
+// Text, code, emphasis and links of a step; whatever else there may be, as its text.
+function copied(from, to, address) {
+  for (const node of from.childNodes) {
+    const tag = node.nodeName.toLowerCase();
+    if (node.nodeType === Node.TEXT_NODE) to.append(node.textContent);
+    else if (tag === "a") to.append(copied(node, linkTo(node, address), address));
+    else if (KEPT.has(tag)) to.append(copied(node, make(tag), address));
+    else copied(node, to, address);
+  }
+  return to;
+}
+
+// A runbook's links start at the runbook.
+function linkTo(node, address) {
+  const target = new URL(node.getAttribute("href") ?? "", address);
+  const link = make(/^https?:$/.test(target.protocol) ? "a" : "span");
+  if (link.localName === "a") link.href = target.href;
+  return link;
 }
 
 function updateAlert(node, alert, now) {

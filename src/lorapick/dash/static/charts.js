@@ -1,4 +1,4 @@
-// Lines over the last hour. Each has its scale, the alerts' default thresholds, and a reading under the pointer.
+// Lines over the last hour. Each has its scale, the bound of its alert as configured, and a reading under the pointer.
 
 import { $, clock, drawing, make, orDash, percent, rate, setAttribute, setText, span } from "./dom.js";
 import { wallOf } from "./model.js";
@@ -13,10 +13,10 @@ const HOUR = 3600;
 const LEAST = 300;
 
 const CHARTS = [
-  { name: "swaps/s per pod", of: (point) => point.swaps, say: rate, least: 0.2, marks: [{ at: 0.1, word: "healthy below" }, { at: 0.5, word: "alert" }] },
-  { name: "P95 latency", of: (point) => point.p95, say: span, least: 1, marks: [] },
-  { name: "useful share of busy time", of: (point) => point.useful, say: percent, most: 1, marks: [] },
-  { name: "found on the GPU", of: (point) => point.hits, say: percent, most: 1, marks: [{ at: 0.8, word: "alert below" }] },
+  { name: "swaps/s per pod", of: (point) => point.swaps, say: rate, least: 0.2, bound: ({ bounds }) => bounds.swap_rate, word: "alert from" },
+  { name: "P95 latency", of: (point) => point.p95, say: span, least: 1, bound: ({ slo }) => slo.latency_p95, word: "promised" },
+  { name: "useful share of busy time", of: (point) => point.useful, say: percent, most: 1, bound: ({ bounds }) => bounds.useful_share, word: "alert below" },
+  { name: "found on the GPU", of: (point) => point.hits, say: percent, most: 1, bound: ({ bounds }) => bounds.hit_ratio, word: "alert below" },
 ];
 
 export class Charts {
@@ -47,13 +47,14 @@ export class Charts {
     if (last === null) return chart.plot.replaceChildren();
     this.from = Math.min(last.t - LEAST, Math.max(points[0].t, last.t - HOUR));
     this.to = last.t;
+    const bound = chart.bound(this.model);
     const top = chart.most ?? nice(Math.max(chart.least, ...values));
     const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - Math.min(1, value / top));
     chart.plot.replaceChildren(
       ...[0, top / 2, top].flatMap((value) => tick(value, y(value), chart.say)),
-      ...chart.marks.filter((mark) => mark.at < top).map((mark) => threshold(mark, y(mark.at), chart.say)),
       ...this.times(),
       drawing("path", { class: "line", d: path(points.filter((point) => point.t >= this.from), (point) => this.x(point.t), (point) => chart.of(point), y) }),
+      ...(bound && bound < top ? threshold(`${chart.word} ${chart.say(bound)}`, y(bound)) : []),
     );
     return undefined;
   }
@@ -110,12 +111,12 @@ function tick(value, y, say) {
   return [drawing("path", { class: "rule", d: `M${LEFT} ${y.toFixed(1)}H${WIDTH - RIGHT}` }), text];
 }
 
-function threshold({ at, word }, y, say) {
-  const group = drawing("g");
-  const title = drawing("title");
-  title.textContent = `${word} ${say(at)}`;
-  group.append(title, drawing("path", { class: "threshold", d: `M${LEFT} ${y.toFixed(1)}H${WIDTH - RIGHT}` }));
-  return group;
+// The word stands on the side of its line where figures are not while all is well.
+function threshold(word, y) {
+  const below = word.includes("below") || y < TOP + 9;
+  const text = drawing("text", { class: "bound", x: WIDTH - RIGHT, y: below ? y + 9 : y - 3, "text-anchor": "end" });
+  text.textContent = word;
+  return [drawing("path", { class: "threshold", d: `M${LEFT} ${y.toFixed(1)}H${WIDTH - RIGHT}` }), text];
 }
 
 // Where nothing is known, the line has a gap.

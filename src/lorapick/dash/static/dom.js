@@ -67,3 +67,18 @@ export function age(seconds) {
 export function clock(wall) {
   return new Date(wall * 1000).toLocaleTimeString("en-GB");
 }
+
+// Tones follow the bounds of the alerts as configured, and are amber some way before the worse one.
+export function below(value, good, fair) {
+  return value === null ? "" : value >= good ? "good" : value >= fair ? "warn" : "bad";
+}
+
+export function above(value, good, fair) {
+  return value === null ? "" : value < good ? "good" : value < fair ? "warn" : "bad";
+}
+
+export const toneOf = {
+  hits: (value, bounds) => below(value, bounds.hit_ratio_target, bounds.hit_ratio),
+  swaps: (value, bounds) => above(value, bounds.swap_rate / 5, bounds.swap_rate),
+  useful: (value, bounds) => below(value, (1 + bounds.useful_share) / 2, bounds.useful_share),
+};

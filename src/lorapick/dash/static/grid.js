@@ -1,7 +1,7 @@
 // Pods and their slots: one row for each pod, arrow keys from cell to cell.
 
 import { createChip, updateChip } from "./chip.js";
-import { $, keyed, make, orDash, percent, rate, setAttribute, setClass, setText, span, whole, words } from "./dom.js";
+import { $, keyed, make, orDash, percent, rate, setAttribute, setClass, setText, span, toneOf, whole, words } from "./dom.js";
 import { hostOf, seatsOf } from "./model.js";
 import { Rows } from "./rows.js";
 
@@ -68,7 +68,7 @@ export class Grid {
       update: (chip, { cell, seat }) => this.updateSlot(chip, cell, { seat, now, pod }),
     });
     updateHost(node, hostOf(this.model, pod), { column: seats.length + 1, view: this.view });
-    updateFigures(node, pod);
+    updateFigures(node, pod, this.model.bounds);
     this.rove(node, pod);
   }
 
@@ -172,12 +172,11 @@ function updateHost(node, cells, { column, view }) {
   }
 }
 
-// Thresholds are those of the alerts' defaults; the alerts themselves decide by what is configured.
-function updateFigures(node, pod) {
+function updateFigures(node, pod, bounds) {
   const [swaps, useful, hits, queue, kv] = node.figures;
-  figure(swaps, rate(pod.swaps), { tone: pod.swaps >= 0.5 ? "bad" : pod.swaps >= 0.1 ? "warn" : "", said: `${rate(pod.swaps)} swaps a second${pod.residency === null ? "" : `; adapters stay ${span(pod.residency)}`}; ${pod.swap_queue} requests wait for a load` });
-  figure(useful, orDash(pod.useful, percent), { tone: pod.useful !== null && pod.useful < 0.5 ? "bad" : pod.useful !== null && pod.useful < 0.8 ? "warn" : "", said: "share of its busy time that was inference, estimated" });
-  figure(hits, pod.hits === null ? "–" : `${percent(pod.hits)} (${orDash(pod.hits_believed, percent)})`, { tone: pod.hits !== null && pod.hits < 0.8 ? "bad" : pod.hits !== null && pod.hits < 0.9 ? "warn" : "", said: "requests that found their adapter on the GPU (believed when sent)" });
+  figure(swaps, rate(pod.swaps), { tone: toneOf.swaps(pod.swaps, bounds), said: `${rate(pod.swaps)} swaps a second${pod.residency === null ? "" : `; adapters stay ${span(pod.residency)}`}; ${pod.swap_queue} requests wait for a load` });
+  figure(useful, orDash(pod.useful, percent), { tone: toneOf.useful(pod.useful, bounds), said: "share of its busy time that was inference, estimated" });
+  figure(hits, pod.hits === null ? "–" : `${percent(pod.hits)} (${orDash(pod.hits_believed, percent)})`, { tone: toneOf.hits(pod.hits, bounds), said: "requests that found their adapter on the GPU (believed when sent)" });
   figure(queue, pod.queue === null ? "–" : `${whole(pod.queue)}/${pod.max_queue}`, { tone: pod.queue !== null && pod.queue >= pod.max_queue ? "bad" : "", said: `${pod.in_flight} in flight` });
   figure(kv, orDash(pod.kv, percent), { tone: pod.kv >= 0.95 ? "warn" : "", said: `GPU ${orDash(pod.gpu, percent)} (${pod.gpu_source})` });
 }

@@ -10,7 +10,7 @@ const LEAST_POD = { queue: null, gpu: null, kv: null, useful: null, hits: null, 
   in_flight: 0, swaps: 0, restarts: 0, swap_queue: 0, reason: null, error: null, loading: 0, critical: false, pressure: null, gpu_source: "unknown" };
 
 export function emptyModel() {
-  return { frame: null, names: [], pods: new Map(), cells: new Map(), seats: new Map(), holders: new Map(), adapters: new Map(), points: [], decisions: [], alerts: [], adaptersTotal: 0, started: null, restarted: false };
+  return { frame: null, names: [], pods: new Map(), cells: new Map(), seats: new Map(), holders: new Map(), adapters: new Map(), points: [], decisions: [], alerts: [], bounds: {}, slo: {}, adaptersTotal: 0, started: null, restarted: false };
 }
 
 // Lays a frame over the model. False: a frame is missing, and only a whole one can help.
@@ -30,6 +30,7 @@ export function lay(model, frame) {
   if (frame.decisions) model.decisions = [...frame.decisions, ...model.decisions].slice(0, MOST_DECISIONS);
   if (frame.adapters_total !== undefined && frame.adapters_total !== null) model.adaptersTotal = frame.adapters_total;
   if (frame.alerts) model.alerts = frame.alerts;
+  if (frame.bounds) Object.assign(model, { bounds: frame.bounds, slo: frame.slo ?? {} });
   return true;
 }
 

@@ -36,6 +36,7 @@ let paused = null; // since when, on this page's clock
 
 function draw() {
   if (model.frame === null || document.hidden) return;
+  $("main").classList.remove("waiting"); // before the first frame there is nothing to say of the fleet
   drawTop(model);
   drawVerdict(model);
   drawAlerts(model);

@@ -1,34 +1,32 @@
 // The top line and the totals.
 
-import { $, dash, keyed, make, orDash, percent, rate, setClass, setText, span, whole } from "./dom.js";
+import { $, above, below, dash, keyed, make, orDash, percent, rate, setClass, setText, span, toneOf, whole } from "./dom.js";
 
-// Tones follow the alerts' default thresholds; the alerts themselves decide by what is configured.
-function below(value, good, fair) {
-  return value === null ? "" : value >= good ? "good" : value >= fair ? "warn" : "bad";
-}
+const HOUR = 3600;
 
-function above(value, good, fair) {
-  return value === null ? "" : value < good ? "good" : value < fair ? "warn" : "bad";
-}
-
-function tilesOf({ totals, fleet }) {
+function tilesOf({ frame, bounds, slo }) {
+  const { totals, fleet } = frame;
   const lost = totals.failed + totals.rejected;
+  const young = frame.wall - frame.started_at <= HOUR; // who is new is not known yet
   return [
     { name: "requests", unit: "/s", value: rate(fleet.requests_per_second) },
-    { name: `found on the GPU (believed ${orDash(fleet.believed_hit_ratio, percent)})`, value: orDash(fleet.hit_ratio, percent), tone: below(fleet.hit_ratio, 0.9, 0.8) },
-    { name: "swaps per pod", unit: "/s", value: rate(fleet.swaps_per_second), tone: above(fleet.swaps_per_second, 0.1, 0.5) },
-    { name: "of busy time is useful", value: orDash(fleet.useful_share, percent), tone: below(fleet.useful_share, 0.8, 0.5) },
-    { name: "adapters stay", value: orDash(fleet.mean_residency, span), tone: below(fleet.mean_residency, 300, 60) },
-    { name: `P95 latency (P50 ${orDash(fleet.latency_p50, span)})`, value: orDash(fleet.latency_p95, span) },
-    { name: `active adapters per slot (${fleet.active_adapters} on ${fleet.slots})`, value: orDash(fleet.active_per_slot, rate), tone: above(fleet.active_per_slot, 0.8, 1) },
-    { name: "new adapters", value: whole(fleet.new_adapters), tone: fleet.new_adapters ? "warn" : "" },
+    { name: `found on the GPU (believed ${orDash(fleet.believed_hit_ratio, percent)})`, value: orDash(fleet.hit_ratio, percent), tone: toneOf.hits(fleet.hit_ratio, bounds) },
+    { name: "swaps per pod", unit: "/s", value: rate(fleet.swaps_per_second), tone: toneOf.swaps(fleet.swaps_per_second, bounds) },
+    { name: "of busy time is useful", value: orDash(fleet.useful_share, percent), tone: toneOf.useful(fleet.useful_share, bounds) },
+    { name: "adapters stay", value: orDash(fleet.mean_residency, span), tone: below(fleet.mean_residency, bounds.residency, bounds.residency_page) },
+    { name: `P95 latency (P50 ${orDash(fleet.latency_p50, span)}, ${slo.latency_p95 ? `promised ${span(slo.latency_p95)}` : "none promised"})`, value: orDash(fleet.latency_p95, span), tone: slo.latency_p95 ? above(fleet.latency_p95, slo.latency_p95, slo.latency_p95) : "" },
+    { name: `active adapters per slot (${fleet.active_adapters} on ${fleet.slots})`, value: orDash(fleet.active_per_slot, rate), tone: above(fleet.active_per_slot, bounds.active_per_slot, 1) },
+    young ? { name: "new adapters (known after the first hour)", value: dash } : { name: "new adapters", value: whole(fleet.new_adapters), tone: fleet.new_adapters ? "warn" : "" },
     { name: `in flight (${whole(totals.held)} wait here, ${whole(fleet.swap_queue)} for a load)`, value: whole(totals.in_flight) },
-    { name: `failed or refused, of ${whole(totals.arrivals)}`, value: whole(lost), tone: fleet.error_ratio > 0.01 ? "bad" : "" },
+    { name: `failed or refused (since the start ${whole(lost)} of ${whole(totals.arrivals)})`, value: orDash(fleet.error_ratio, share), tone: fleet.error_ratio > bounds.error_ratio ? "bad" : "" },
   ];
 }
 
-export function drawTiles({ frame }) {
-  keyed($("tiles"), tilesOf(frame).map((tile, place) => ({ ...tile, place })), {
+// Less than a percent of failures is not none.
+const share = (ratio) => (ratio > 0 && ratio < 0.0995 ? `${(100 * ratio).toFixed(1)} %` : percent(ratio));
+
+export function drawTiles(model) {
+  keyed($("tiles"), tilesOf(model).map((tile, place) => ({ ...tile, place })), {
     key: (tile) => tile.place,
     create: createTile,
     update: (node, tile) => {

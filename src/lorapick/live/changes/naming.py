@@ -15,6 +15,7 @@ from lorapick.core.placement.guard import cannot_serve
 from lorapick.core.placement.pinning import why_not
 from lorapick.core.state import FleetState
 from lorapick.live.changes.known import check_adapter, check_pods, is_known
+from lorapick.live.changes.room import crowded
 from lorapick.live.changes.submitting import Submitting
 from lorapick.live.changes.wishes import pinned
 from lorapick.live.operations import OperationError
@@ -56,7 +57,8 @@ class Naming:
         understood = f"{'change' if before is not None else 'declare'} {name}"
         if adapter.pin is not None:
             understood += f", and keep it resident {pinned(adapter.pin)}"
-        return self._door.done(name, understood, event=event, notes=self._of_declaring(adapter))
+        notes = [*self._of_declaring(adapter), *(crowded(state) if adapter.pin is not None else ())]
+        return self._door.done(name, understood, event=event, notes=notes)
 
     def retire(self, name: AdapterName) -> Done:
         """Withdraw an adapter: no new requests; pods forget it when those in flight have ended."""

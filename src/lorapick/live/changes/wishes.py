@@ -8,6 +8,7 @@ event (see `core.placement.triggers`).
 from lorapick.core.intent import PIN_REFUSED, TRIGGER_REFUSED
 from lorapick.core.placement.triggers import PLACEHOLDER, Refused
 from lorapick.live.changes.known import check_adapter, check_enabled, check_pods, pods_of, resident_rows, wanted_rows
+from lorapick.live.changes.room import crowded
 from lorapick.live.changes.submitting import Submitting, notes_of
 from lorapick.live.operations import OperationError
 from lorapick.model.adapters import PinSpec
@@ -49,6 +50,7 @@ class Wishes:
             notes.append("placement.enabled is false: the pin counts in the score, and no pod is told to load it")
         elif not state.placement.pinned.rows.get(name):
             notes.append("no pod fits it now; it is loaded when one comes")
+        notes.extend(crowded(state))
         return self._door.done(name, f"keep {name} resident {pinned(pin)}", event=event, notes=notes)
 
     def unpin(self, name: AdapterName) -> Done:

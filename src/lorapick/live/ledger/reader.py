@@ -50,10 +50,10 @@ def listed(path: Path, table: Table, *, asked: Asked) -> tuple[Any, ...]:
 
 def _filters(table: Table, asked: Asked, *, where: str) -> tuple[str, tuple[Any, ...]]:
     values: list[Any] = [asked.since, asked.until]
-    for column, wanted in (("adapter", asked.adapter), ("pod", asked.pod)):
+    for column, wanted in (("adapter", asked.adapter), ("pod", asked.pod), ("outcome", asked.outcome)):
         if wanted is not None and column in table.columns:
             where += f" AND {column} = ?"
-            values.append(wanted)
+            values.append(str(wanted))
     return where, tuple(values)
 
 
@@ -68,8 +68,8 @@ def _rows(file: sqlite3.Connection, asked: Asked) -> Rows:
         made_necessary_by=_stays_by_number(file, [load.after_stay for load in loads if load.after_stay is not None]),
         stays=_stays(file, asked),
         counts=_counts(file, asked) if asked.adapter is None and asked.pod is None else (),
-        watched=[Watched(*run) for run in file.execute("SELECT started, seen FROM runs ORDER BY run")],
-        watched_since=file.execute("SELECT min(started) FROM runs").fetchone()[0],
+        watched=[Watched(*run) for run in file.execute("SELECT min(started, seen), seen FROM runs ORDER BY run")],
+        watched_since=file.execute("SELECT min(min(started, seen)) FROM runs").fetchone()[0],
         rows_lost=file.execute("SELECT coalesce(sum(lost), 0) FROM runs").fetchone()[0],
     )
 
@@ -114,11 +114,11 @@ def _stays_by_number(file: sqlite3.Connection, numbers: Iterable[int]) -> dict[i
 
 
 def _counts(file: sqlite3.Connection, asked: Asked) -> Sequence[Occupied]:
-    """Those of the window, and one on either side of it."""
+    """Those of the window, and one on either side of it, as written: the time of day may have been set back."""
     statement = (
         "SELECT run, t, used, slot_seconds FROM occupancy"
         " WHERE t >= coalesce((SELECT max(t) FROM occupancy WHERE t < ?), ?)"
-        " AND t <= coalesce((SELECT min(t) FROM occupancy WHERE t >= ?), ?) ORDER BY t"
+        " AND t <= coalesce((SELECT min(t) FROM occupancy WHERE t >= ?), ?) ORDER BY rowid"
     )
     values = (asked.since, asked.since, asked.until, asked.until)
     return [Occupied(*row) for row in file.execute(statement, values)]

@@ -18,6 +18,7 @@ from lorapick.core.ledger.report import MOST_LISTED, Asked
 from lorapick.live.ledger.answers import Question, View, command
 from lorapick.live.problems import problem
 from lorapick.live.publish import Published
+from lorapick.model.requests import Outcome
 from lorapick.model.units import Seconds
 from lorapick.wire.api import ApiReason
 from lorapick.wire.moments import MomentError, parse_moment
@@ -30,6 +31,7 @@ PARAMETERS = (
     ("to", "string"),
     ("adapter", "string"),
     ("pod", "string"),
+    ("outcome", "string"),
     ("limit", "integer"),
 )
 _HOUR: Seconds = 3600.0
@@ -71,8 +73,20 @@ def _question(path: Path, parameters: QueryParams) -> Question:
     limit = parameters.get("limit", str(MOST_LISTED))
     if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST_ROWS):
         raise ValueError(f"limit: {limit[:40]!r} is no whole number from 1 to {MOST_ROWS}")
-    asked = Asked(since, until, adapter=parameters.get("adapter"), pod=parameters.get("pod"), most=int(limit))
+    adapter, pod = parameters.get("adapter"), parameters.get("pod")
+    asked = Asked(since, until, adapter=adapter, pod=pod, outcome=_outcome(parameters, view=view), most=int(limit))
     return Question(path=str(path), view=View(view), asked=asked)
+
+
+def _outcome(parameters: QueryParams, *, view: str) -> Outcome | None:
+    text = parameters.get("outcome")
+    if text is None:
+        return None
+    if text not in [*Outcome]:
+        raise ValueError(f"outcome: {text[:40]!r} is none of {', '.join(Outcome)}")
+    if view != View.REQUESTS:
+        raise ValueError(f"outcome goes with view={View.REQUESTS}, and this is view={view}")
+    return Outcome(text)
 
 
 def _moment(parameters: QueryParams, name: str, *, default: Seconds) -> Seconds:

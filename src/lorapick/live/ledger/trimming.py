@@ -5,6 +5,7 @@ tables, so that what is left is whole. Not here: SQLite's own bound, which is se
 """
 
 import sqlite3
+from math import inf
 
 from lorapick.live.ledger.schema import LOADS, REQUESTS, RESIDENCIES, TABLES
 from lorapick.model.settings import LedgerSettings
@@ -19,10 +20,51 @@ _FREE_PAGES = 4 * _PAGES_AT_ONCE
 """Free pages up to so many wait for new rows; more are given back."""
 
 
-def trim(file: sqlite3.Connection, settings: LedgerSettings, *, now: Seconds, most: int = 0) -> int:
-    """Remove what is too old or too much, at most `most` rows of each table (but `LEAST_STEP`); rows removed."""
+TRUSTED_AFTER: Seconds = 86_400.0
+"""A time of day that does not agree with what was written is trusted when it has gone on for so long."""
+_AGREES: Seconds = 3600.0
+"""What it may differ by: summer time is none of Unix time, and a picker is seldom away for longer."""
+
+
+class Trust:
+    """Whether the time of day can be trusted with removing rows: a clock that is wrong for a while must remove none."""
+
+    def __init__(self, keep: Seconds) -> None:
+        self._after = min(TRUSTED_AFTER, keep)
+        self._offset: Seconds | None = None
+        self._doubted_at: Seconds = -inf
+
+    def now(self, clock: Seconds, offset: Seconds, *, seen: Seconds | None) -> Seconds | None:
+        """Unix time; None: it is not trusted yet.
+
+        Args:
+            clock: a monotonic one.
+            offset: from it to Unix time.
+            seen: when the ledger was last written, in Unix time; None: it is new.
+        """
+        if self._offset is None:
+            agrees = seen is None or abs(clock + offset - seen) <= _AGREES
+        else:
+            agrees = abs(offset - self._offset) <= _AGREES
+        self._offset = offset
+        if not agrees:
+            self._doubted_at = clock
+        return clock + offset if clock - self._doubted_at >= self._after else None
+
+
+def last_seen(file: sqlite3.Connection) -> Seconds | None:
+    """When it was last written, as its last run has it. None: it is new."""
+    row = file.execute("SELECT seen FROM runs ORDER BY run DESC LIMIT 1").fetchone()
+    return None if row is None else float(row[0])
+
+
+def trim(file: sqlite3.Connection, settings: LedgerSettings, *, now: Seconds | None, most: int = 0) -> int:
+    """Remove what is too old or too much, at most `most` rows of each table (but `LEAST_STEP`); rows removed.
+
+    Without a `now` nothing is too old.
+    """
     step = max(LEAST_STEP, most)
-    horizon = now - settings.keep
+    horizon = -inf if now is None else now - settings.keep
     if used(file) > FULL * settings.max_size:
         horizon = max(horizon, _after_oldest(file, step))
     gone = 0
@@ -62,7 +104,7 @@ def _after_oldest(file: sqlite3.Connection, step: int) -> Seconds:
         ).fetchone()
         if row is not None:
             return float(row[0])
-    return float("-inf")
+    return -inf
 
 
 def _key(numbered: bool) -> str:

@@ -5,8 +5,8 @@ that is bounded in size and age. Not here: what rows say (see `core.ledger`).
 
 The thread looks into the queue every `write_every` and writes what is there in one transaction, so a picker that is
 killed loses that much, and the file is whole. No fault of the file reaches the picker: it is counted, said once, and
-tried again; rows that find the queue full are lost and counted. A damaged file is moved aside and begun anew; one of
-another program, or of a later format, is left alone.
+tried again; rows that find the queue full are lost and counted. A damaged ledger is moved aside and begun anew;
+whatever is no ledger, or one of another format, is left alone.
 """
 
 import fcntl
@@ -21,9 +21,9 @@ from math import inf
 from pathlib import Path
 from typing import IO
 
-from lorapick.live.ledger.file import LedgerError, open_to_write
+from lorapick.live.ledger.file import DamagedError, LedgerError, check_place, cut_log, move_aside, open_to_write
 from lorapick.live.ledger.schema import LOADS, RESIDENCIES, TABLES, Writing
-from lorapick.live.ledger.trimming import trim
+from lorapick.live.ledger.trimming import Trust, last_seen, trim
 from lorapick.model.ledger import LedgerRow, LeftWhy, LoadEnd
 from lorapick.model.settings import LedgerSettings
 from lorapick.model.units import Seconds
@@ -76,6 +76,7 @@ class LedgerWriter:
         # A small file must have room for a whole transaction while it is being trimmed.
         self._at_once = max(100, min(MOST_AT_ONCE, settings.max_size // 20 // _ROW))
         self._offset = wall() - clock()
+        self._trust = Trust(settings.keep)
         self._rows: deque[LedgerRow] = deque()
         self._batch: list[LedgerRow] = []
         """Taken from the queue, and not written yet."""
@@ -149,6 +150,11 @@ class LedgerWriter:
         except (sqlite3.Error, OSError, LedgerError) as error:
             self._failed(error)
             return False
+        except Exception:
+            if not self._failing:
+                log.exception("ledger %s: a fault of ours; requests are served, and rows are lost", self.path)
+            self._surprised()
+            return False
         if self._failing:
             self._failing = False
             log.info("ledger %s: is written again; %d rows are lost", self.path, self.lost)
@@ -156,7 +162,9 @@ class LedgerWriter:
 
     def _write(self, file: sqlite3.Connection) -> None:
         offset = self._time_of_day()
-        trim(file, self._settings, now=self._clock() + offset, most=2 * len(self._batch))
+        cut_log(file, self.path)
+        now = self._trust.now(self._clock(), offset, seen=last_seen(file))
+        trim(file, self._settings, now=now, most=2 * len(self._batch))
         file.execute("BEGIN IMMEDIATE")
         try:
             run = self._run_of(file, now=self._clock() + offset)
@@ -199,12 +207,16 @@ class LedgerWriter:
         """This run's number, with what is known of it brought up to date."""
         if self._run is not None:
             known = file.execute(
-                "UPDATE runs SET seen = ?, lost = ? WHERE run = ?", (now, self.lost, self._run)
+                # A clock that is set back takes the begin with it.
+                "UPDATE runs SET started = min(started, ?1), seen = ?1, lost = ?2 WHERE run = ?3",
+                (now, self.lost, self._run),
             ).rowcount
             if known:
                 return self._run
         _close_open(file)
-        added = file.execute("INSERT INTO runs (started, seen, lost) VALUES (?, ?, ?)", (self._started, now, self.lost))
+        added = file.execute(
+            "INSERT INTO runs (started, seen, lost) VALUES (?, ?, ?)", (min(self._started, now), now, self.lost)
+        )
         assert added.lastrowid is not None
         return added.lastrowid
 
@@ -215,6 +227,7 @@ class LedgerWriter:
         if self._file is not None and self._inode == _inode(self.path):
             return self._file
         self._drop_file()
+        check_place(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(self.path)
         self._file = open_to_write(self.path, max_size=self._settings.max_size)
@@ -233,22 +246,36 @@ class LedgerWriter:
     def _failed(self, error: Exception) -> None:
         self.failures += 1
         self._drop_file()
-        if type(error) is sqlite3.DatabaseError:
-            self._move_aside()
-        elif not self._failing:
-            log.error("ledger %s: %s; requests are served, and what is not written is tried again", self.path, error)
+        if type(error) is sqlite3.DatabaseError or isinstance(error, DamagedError):
+            self._move_aside(error)
+        else:
+            self._say("%s; requests are served, and what is not written is tried again", error)
         self._failing = True
 
-    def _move_aside(self) -> None:
+    def _surprised(self) -> None:
+        """A fault of ours: the rows at hand are given up, which may be what it comes from."""
+        self.failures += 1
+        self.lost += len(self._batch)
+        self._batch.clear()
+        self._drop_file()
+        if not self._failing:
+            log.exception(
+                "ledger %s: cannot be written; requests are served, and %d rows are lost", self.path, self.lost
+            )
+        self._failing = True
+
+    def _say(self, text: str, *values: object) -> None:
+        """Once, until it is written again."""
+        if not self._failing:
+            log.error(f"ledger %s: {text}", self.path, *values)
+
+    def _move_aside(self, error: Exception) -> None:
         try:
-            for end in ("", "-wal", "-shm"):
-                part = self.path.with_name(self.path.name + end)
-                if part.exists():
-                    part.replace(self.path.with_name(f"{self.path.name}.damaged{end}"))
-        except OSError as fault:
-            log.error("ledger %s: is damaged and cannot be moved aside: %s", self.path, fault.strerror)
+            moved = move_aside(self.path)
+        except (OSError, LedgerError) as fault:
+            self._say("%s; it is not moved aside: %s", error, fault)
         else:
-            log.error("ledger %s: is damaged; moved to %s.damaged, and begun anew", self.path, self.path.name)
+            log.error("ledger %s: is damaged (%s); moved to %s, and begun anew", self.path, error, moved.name)
 
 
 def _close_open(file: sqlite3.Connection) -> None:

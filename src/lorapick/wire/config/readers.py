@@ -123,6 +123,14 @@ share: Reader[Ratio] = number(least=0.0, most=1.0, what="a share")
 """A number between 0 and 1."""
 
 
+def positive_share(at: At) -> Ratio:
+    """A share that is not 0."""
+    value = share(at)
+    if value == 0:
+        at.refuse("must be a share above 0")
+    return value
+
+
 def duration(*, least: Seconds = 0.0, most: Seconds = 366 * 86_400.0) -> Reader[Seconds]:
     """Seconds, written with units."""
 

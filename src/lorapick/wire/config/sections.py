@@ -12,7 +12,6 @@ from lorapick.core.placement.calendar import CalendarError, week_minute
 from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
-    AlertSettings,
     BudgetSettings,
     Fairness,
     LoadTimes,
@@ -23,7 +22,6 @@ from lorapick.model.settings import (
     RetentionSettings,
     ScrapeSettings,
     ServerSettings,
-    SloSettings,
     WeekendSettings,
     Weights,
 )
@@ -38,6 +36,7 @@ from lorapick.wire.config.readers import (
     list_of,
     not_yet,
     number,
+    positive_share,
     record,
     share,
     size,
@@ -153,36 +152,6 @@ admission: Reader[AdmissionSettings] = record(
 )
 
 
-def _positive_share(at: At) -> Ratio:
-    value = share(at)
-    if value == 0:
-        at.refuse("must be a share above 0")
-    return value
-
-
-alerts: Reader[AlertSettings] = record(
-    AlertSettings,
-    {
-        "after": duration(most=_HOUR),
-        "clear_after": duration(most=_HOUR),
-        "new_adapters_share": share,
-        "queue_share": share,
-        "swap_rate": number(least=0.0, most=1e6),
-        "swap_rate_broken": number(least=0.0, most=1e6),
-        "residency": duration(),
-        "residency_page": duration(),
-        "hit_ratio": share,
-        "hit_ratio_target": share,
-        "active_per_slot": number(least=0.0, most=1e6),
-        "useful_share": share,
-        "error_ratio": share,
-        "critical_queues_share": _positive_share,
-        "sustained": duration(most=_HOUR),
-    },
-)
-
-slo: Reader[SloSettings] = record(SloSettings, {"ttft_p95": duration(), "latency_p95": duration()})
-
 objectives: Reader[tuple[Objective, ...]] = list_of(
     record(Objective, {"name": word, "priority": integer(least=-1000, most=1000)}, required=("name",)), unique="name"
 )
@@ -194,7 +163,7 @@ budgets: Reader[BudgetSettings] = record(
         "loads_per_pod_per_minute": number(least=0.0, most=1e6),
         "pods_loading_share": share,
         "loads_at_once": integer(least=1, most=4096),
-        "scrape_core_share": _positive_share,
+        "scrape_core_share": positive_share,
     },
 )
 
@@ -313,6 +282,7 @@ server: Reader[ServerSettings] = record(
         "observe": choice("headers", "bodies"),
         "endpoint": tcp_address,
         "metrics": tcp_address,
+        "metrics_adapters": integer(least=1, most=1000),
         "metrics_compat": choice("both", "llm-d", "gie", "off"),
         "admin": tcp_address,
         "admin_token": word,

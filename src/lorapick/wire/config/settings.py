@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import xxhash
 
-from lorapick.model.settings import Settings
-from lorapick.wire.config import intent, sections
+from lorapick.model.settings import ServerSettings, Settings, SloSettings
+from lorapick.wire.config import alerting, intent, sections
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.ledger import ledger
 from lorapick.wire.config.pods import PodDefaults, defaults, discovery
@@ -59,6 +59,8 @@ def _read(root: At, policies: Collection[str]) -> dict[str, Any]:
     base_model = values.get("base_model", found.base_model)
     pods = msgspec.structs.replace(found, base_model=base_model)
     values |= fields(root, rest | {"discovery": discovery(pods)}, also=known)
+    server = values.get("server", ServerSettings())
+    alerting.check_measured(root, values.get("slo", SloSettings()), server=server)
     source = values.pop("adapters", intent.AdapterSource())
     listed = values["discovery"].pods if "discovery" in values else ()
     intent.check_names(root, base_model=base_model, pods=[pod.name for pod in listed] if listed else None)
@@ -83,8 +85,8 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "pressure": sections.pressure,
         "placement": sections.placement,
         "admission": sections.admission,
-        "alerts": sections.alerts,
-        "slo": sections.slo,
+        "alerts": alerting.alerts,
+        "slo": alerting.slo,
         "objectives": sections.objectives,
         "budgets": sections.budgets,
         "scrape": sections.scrape,

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from lorapick.core.doctor.diagnose import diagnose
-from lorapick.core.doctor.picture import AdapterPicture, Picture, PodPicture
+from lorapick.core.doctor.picture import AdapterPicture, LoadPicture, Picture, PodPicture
 from lorapick.model.settings import SloSettings
 from lorapick.model.signals import AdapterSignals, FleetSignals, PodSignals, Signals
 
@@ -51,7 +51,8 @@ def healthy(*, fleet=None, pods=None, pod_rows=None, adapters=None, **fields):
     """A fleet in which nothing is wrong; `fleet`: fields of its signals, the others whole rows."""
     plain = {
         "now": 10_000.0, "wall": 10_000.0 + 36_000.0, "watched": 9_000.0, "slo": SloSettings(latency_p95=0.5),
-        "stale_after": 5.0, "load_seconds": 0.35, "arrivals": 100_000, "envoy_requests": 100_000,
+        "stale_after": 5.0, "loads": (LoadPicture(tier="disk", seen=40, at_most=0.9, quickest=0.35),),
+        "arrivals": 100_000, "envoy_requests": 100_000,
         "envoy_without_picker": 0, "pins_wanted": 2, "pins_missing": 0, "pins_without_place": 0,
     }  # fmt: skip
     signals = Signals(

@@ -7,7 +7,8 @@ from pictures_kit import checks, healthy
 
 from lorapick.core.doctor.diagnose import CHECKS, diagnose
 from lorapick.core.doctor.findings import ORDER, Urgency
-from lorapick.core.doctor.picture import AdapterPicture, AlertPicture, Picture, PodPicture
+from lorapick.core.doctor.picture import AdapterPicture, AlertPicture, LoadPicture, Picture, PodPicture
+from lorapick.model.alerts import Alert, Severity
 from lorapick.model.shifts import Shift, ShiftKind, ShiftPair
 from lorapick.model.signals import AdapterSignals, FleetSignals, PodSignals, Signals
 
@@ -40,7 +41,11 @@ def test_what_cannot_be_judged_is_said():
 def test_a_young_picker_does_not_take_first_loads_for_thrash():
     first_loads = {"swaps_per_second": 3.0, "mean_residency": 20.0, "hit_ratio": 0.2}
     assert checks(healthy(watched=60.0, fleet=first_loads)) == []
-    assert checks(healthy(watched=600.0, fleet=first_loads)) == ["thrash"]
+    assert checks(healthy(watched=600.0, fleet=first_loads)) == ["churn"]
+    standing = (AlertPicture(name="thrash", since=9_966.0, facts={"harm": "queues"}),)
+    (found,) = diagnose(healthy(watched=66.0, fleet=first_loads, alerts=standing)).findings
+    assert (found.check, found.urgency) == ("thrash", Urgency.PAGE)
+    assert found.arithmetic[-1] == "the alert thrash stands for 34 s: harm by: queues"
 
 
 def test_pictures_can_be_saved_and_read():
@@ -50,6 +55,7 @@ def test_pictures_can_be_saved_and_read():
 
 # -- whatever is unknown
 
+_PAGES = [each for each in Alert if each.severity is Severity.PAGE]
 numbers = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, 1e9, -1.0]), st.floats(0, 100))
 counts = st.one_of(st.none(), st.integers(0, 50))
 words = st.sampled_from(["a", "b", "c", ""])
@@ -70,7 +76,8 @@ pod_pictures = filled(
     queue_depth=numbers, max_queue=counts, running=counts, in_flight=counts, served_per_second=numbers,
     gpu_utilization=numbers, kv_usage=numbers, slots=counts, max_rank=counts, scrape_age=numbers,
     last_error=maybe_words, pressure=st.sampled_from([None, "hard", "none"]), kv_blocks=counts, block_tokens=counts,
-    drift=st.sampled_from([(), ("a is b",)]), base_model=st.sampled_from([None, "base", "meta-llama/Llama-3.1-8B"]),
+    drift=st.sampled_from([(), ("a is b",)]), pinned=counts,
+    base_model=st.sampled_from([None, "base", "meta-llama/Llama-3.1-8B"]),
 )  # fmt: skip
 adapter_pictures = filled(
     AdapterPicture, required=("name",), name=words, declared=st.sampled_from([None, True, False]), rank=counts,
@@ -97,9 +104,12 @@ shifts = st.builds(
     pairs=st.lists(pairs, max_size=12).map(tuple), share=real, lost=real, taken=numbers, evidence=real,
 )  # fmt: skip
 alerts = st.builds(
-    AlertPicture, name=st.sampled_from(["convoy", "queues", "quarantine", "swap_queue"]),
+    AlertPicture, name=st.sampled_from(["convoy", "queues", "quarantine", "swap_queue", *_PAGES, "unheard_of"]),
     facts=st.dictionaries(words, st.one_of(words, real), max_size=3),
 )  # fmt: skip
+
+
+loads_seen = st.builds(LoadPicture, tier=words, seen=few, at_most=real, quickest=numbers, requests=few)
 
 
 def several(strategy):
@@ -107,7 +117,8 @@ def several(strategy):
 
 
 pictures = filled(
-    Picture, now=numbers, wall=numbers, watched=numbers, stale_after=numbers, load_seconds=numbers,
+    Picture, now=numbers, wall=numbers, watched=numbers, stale_after=numbers, loads=several(loads_seen),
+    refused=st.dictionaries(words, few, max_size=2),
     signals=st.one_of(
         st.none(),
         st.builds(

@@ -25,6 +25,22 @@ def test_errors_are_a_page():
     assert checks(healthy(fleet={"error_ratio": 0.01})) == []
 
 
+def test_errors_are_told_with_their_reasons_and_where_to_find_them():
+    found = findings(healthy(fleet={"error_ratio": 0.11}, refused={"deadline": 2, "queue_full": 31}))["errors"]
+    assert found.arithmetic[1] == "refused in the last minute: 31 queue_full, 2 deadline"
+    assert "`lorapick explain --refused`" in found.remedies[0].action
+
+
+def test_useful_time_harms_nobody_while_everything_is_young_or_idle():
+    wasted = {"useful_share": 0.004}
+    assert harms(healthy(fleet=wasted)) == ("useful time 0.4 % < 50 %",)
+    assert harms(healthy(fleet=wasted, watched=4.0)) == ()
+    idle = [pod(number, gpu_utilization=0.0) for number in range(8)]
+    assert harms(healthy(fleet=wasted, pod_rows=idle)) == ()
+    unknown = [pod(number, gpu_utilization=None) for number in range(8)]
+    assert harms(healthy(fleet={**wasted, "requests_per_second": 0.0}, pod_rows=unknown)) == ()
+
+
 def test_full_queues_are_a_page_from_half_of_the_pods_on():
     def full(count):
         return healthy(
@@ -38,10 +54,18 @@ def test_full_queues_are_a_page_from_half_of_the_pods_on():
 
 
 def test_alerts_of_the_core_are_told_with_their_facts():
-    convoy = AlertPicture(name="convoy", facts={"pods": "pod-1, pod-2", "waiting": 12.0})
+    convoy = AlertPicture(
+        name="convoy",
+        facts={"pods": "pod-1", "count": 1, "most": 1, "waiting": 1, "waiting_at_pods": 0, "adapters": "a1"},
+    )
     found = findings(healthy(alerts=(convoy, AlertPicture(name="queues", facts={"waiting": 900.0}))))
-    assert found["convoy"].arithmetic == ("pods pod-1, pod-2", "waiting 12")
-    assert found["queues"].arithmetic == ("waiting 900",)
+    assert found["convoy"].arithmetic == (
+        "1 pod load of at most 1: pod-1",
+        "what is loaded: a1",
+        "waiting: 1 request at the picker, 0 requests at pods",
+    )
+    assert not any("raise" in remedy.action for remedy in found["convoy"].remedies)
+    assert found["queues"].arithmetic == ("waiting at the picker: 900",)
 
 
 def test_pods_short_of_memory_are_named():

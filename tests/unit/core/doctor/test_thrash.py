@@ -1,11 +1,10 @@
 """Room, thrash, useful time; and what each remedy costs."""
 
 import pytest
-from msgspec.structs import replace
-from pictures_kit import ADAPTERS, adapter_signals, checks, findings, healthy, pod, pod_signals, with_adapter_signals
+from pictures_kit import checks, findings, healthy, pod, pod_signals
 
 from lorapick.core.doctor.findings import Urgency
-from lorapick.core.doctor.picture import AlertPicture
+from lorapick.core.doctor.picture import AlertPicture, LoadPicture
 from lorapick.model.shifts import Shift, ShiftKind
 
 CROWDED = {"active_adapters": 60, "slots": 32, "active_per_slot": 60 / 32}
@@ -30,13 +29,33 @@ def test_the_incident_in_one_finding_with_its_arithmetic():
         )
         or "swaps" in found.arithmetic[1]
     )
-    assert "each load costs 350 ms; 1.8/s of them take 63 % of a pod's time" in found.arithmetic
+    told = "a load takes from disk 350 ms (the quickest of 40), at most 900 ms"
+    assert f"{told}; 1.8/s on each pod take about 63 % of a pod's time" in found.arithmetic
     assert found.arithmetic[-1] == "P95 2.2 s > 500 ms"
 
 
 def test_without_harm_nobody_is_woken():
     fleet = {**INCIDENT, "latency_p95": 0.3}
-    assert findings(healthy(fleet=fleet))["thrash"].urgency is Urgency.WARN
+    found = findings(healthy(fleet=fleet))["churn"]
+    assert found.urgency is Urgency.WARN
+    assert "thrash" not in found.what
+    assert found.what.endswith("nothing is broken by it yet")
+
+
+def test_loads_take_what_was_seen_by_tier_and_never_more_than_all_time():
+    seen = (
+        LoadPicture(tier="cpu", seen=64, at_most=0.9, quickest=0.112, requests=30),
+        LoadPicture(tier="disk", seen=2, at_most=0.5, requests=10),
+    )
+    told = "a load takes from cpu 112 ms (the quickest of 64), at most 900 ms; from disk at most 500 ms"
+    found = findings(incident(loads=seen))["thrash"]
+    assert f"{told}; 1.8/s on each pod take at most 38 % of a pod's time" in found.arithmetic
+    still = healthy(fleet={**INCIDENT, "swaps_per_second": 0.0}, loads=seen)
+    assert f"{told}; nobody waits for one now" in findings(still)["thrash"].arithmetic
+    long = (LoadPicture(tier="disk", seen=2, at_most=0.6),)
+    (line,) = [line for line in findings(incident(loads=long))["thrash"].arithmetic if line.startswith("a load")]
+    assert line.endswith("1.8/s on each pod may take all of a pod's time")
+    assert not [line for line in findings(incident(loads=()))["thrash"].arithmetic if "a load" in line]
 
 
 def test_little_room_is_no_thrash():
@@ -57,8 +76,8 @@ def test_near_misses_are_nothing(near):
 def test_one_pod_that_swaps_is_enough():
     rows = [pod_signals(0, swaps_per_second=0.7), *map(pod_signals, range(1, 8))]
     found = findings(healthy(pods=rows))
-    assert "swaps 0.02/s per pod, 0.7/s on the worst > 0.5/s" in found["thrash"].arithmetic
-    assert "slots enough" in found["thrash"].what
+    assert "swaps 0.02/s per pod, 0.7/s on the worst > 0.5/s" in found["churn"].arithmetic
+    assert "slots enough" in found["churn"].what
 
 
 def remedies(picture, check="thrash"):
@@ -97,22 +116,6 @@ def test_of_an_unknown_model_the_price_is_at_least_what_adapters_say():
     rows = [pod(number, base_model="base", max_rank=None) for number in range(8)]
     price = next(each for each in remedies(healthy(fleet=INCIDENT, pod_rows=rows)) if each[0].startswith("add"))[1]
     assert "memory unknown" in price
-
-
-def test_pins_are_the_hottest_with_their_share_of_the_loads():
-    rows = [adapter_signals(number, loads=30 if number < 10 else 10) for number in range(ADAPTERS)]
-    pins = next(each for each in remedies(with_adapter_signals(incident(), rows)) if each[0].startswith("pin"))
-    assert pins[0].startswith("pin these 10: a00, a01, a02")
-    assert "50 % of the loads were for them" in pins[0]
-    assert pins[1].startswith("10 slots of 32")
-
-
-def test_what_is_pinned_is_not_pinned_again_and_slots_must_be_left():
-    pinned = replace(incident(), adapters=(replace(incident().adapters[0], pinned=True), *incident().adapters[1:]))
-    action = next(each for each in remedies(pinned) if each[0].startswith("pin"))[0]
-    assert "a00" not in action
-    few = healthy(fleet={**INCIDENT, "slots": 8})
-    assert not [each for each in remedies(few) if each[0].startswith("pin")]
 
 
 def test_an_experiment_that_was_found_is_the_first_remedy():

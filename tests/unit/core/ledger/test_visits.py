@@ -1,6 +1,8 @@
 """What requests spent their time on."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ledger_kit import Books, parts
 
 from lorapick.model import events
@@ -148,6 +150,68 @@ def test_a_fallback_is_booked_where_it_served() -> None:
     row = book.request("r1")
     assert (row.pod, row.tier, row.hit) == (other, None, False)
     assert parts(row) == (0.0, 0.3, 0.0, 1.0)
+
+
+def test_who_joins_a_load_under_way_has_no_hit() -> None:
+    book = Books()
+    book.arrive("x")
+    book.wait(0.2)
+    book.arrive("x")
+    book.wait(0.1)
+    book.start("r1")
+    book.end("r1", status=200)
+    book.wait(1.0)
+    book.end("r2", status=200)
+    assert (book.request("r1").hit, book.request("r2").hit) == (False, False)
+
+
+COURSE = st.lists(
+    st.tuples(
+        st.sampled_from(("arrive", "start", "end", "report", "fallback", "gone", "fail")),
+        st.integers(0, 11),
+        st.sampled_from((0.0, 0.1, 0.5, 20.0)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(COURSE)
+def test_a_hit_is_what_signals_count_as_one(course: list[tuple[str, int, float]]) -> None:
+    book = Books(slots=1, pods=("a", "b"), adapters=("x", "y", "z"))
+    there_now = {"a", "b"}
+    for verb, number, pause in course:
+        book.wait(pause)
+        there = [*book.fleet.state.flights]
+        flying = there[number % len(there)] if there else None
+        pod = "ab"[number % 2]
+        match verb:
+            case "arrive":
+                book.arrive("xyz"[number % 3])
+            case "report":
+                book.report(pod)
+            case "gone" if number == 0:
+                book.gone(pod)
+                there_now.discard(pod)
+            case "start" if flying is not None:
+                book.start(flying)
+            case "fallback" if flying is not None and {pod, book.fleet.state.flights[flying].pod} <= there_now:
+                book.fallback(flying, pod)
+            case "end" | "fail" if flying is not None:
+                counted = _counted(book)
+                book.end(flying, status=200 if verb == "end" else 404)
+                row = book.request(flying)
+                assert (bool(row.hit), row.hit is not None) == tuple(
+                    after > before for before, after in zip(counted, _counted(book), strict=True)
+                )
+            case _:
+                pass
+
+
+def _counted(book: Books) -> tuple[int, int]:
+    """Hits that signals have counted, and requests that could have been."""
+    tracks = book.fleet.state.signals.pods.values()
+    return sum(track.hits.total(book.now) for track in tracks), sum(track.asked.total(book.now) for track in tracks)
 
 
 def test_strangers_leave_no_row() -> None:

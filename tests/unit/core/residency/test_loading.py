@@ -1,7 +1,7 @@
 """How long loads take, as seen from outside, and which are under way."""
 
 from lorapick.core.residency.cells import Cell
-from lorapick.core.residency.loading import LoadClock, LoadsUnderWay
+from lorapick.core.residency.loading import LoadClock, LoadsUnderWay, loads_seen
 from lorapick.model.tiers import Tier
 
 
@@ -17,6 +17,18 @@ def load(clock, *, at, seen):
 def test_the_configured_time_stands_until_three_loads_were_seen():
     clock = LoadClock()
     assert [load(clock, at=float(t), seen=t + 0.1) for t in range(4)] == [0.7, 1.7, 2.7, 3.1]
+
+
+def test_loads_that_were_seen_to_end_are_told_by_tier_with_what_is_known_of_them():
+    clocks = [LoadClock(), LoadClock(), LoadClock()]
+    assert loads_seen(clocks, Tier.DISK) is None
+    for number, seconds in enumerate((0.5, 0.25, 0.3)):
+        load(clocks[0], at=10.0 * number, seen=10.0 * number + seconds)
+    load(clocks[1], at=0.0, seen=0.95)
+    seen = loads_seen(clocks, Tier.DISK)
+    assert (seen.loads, round(seen.mean, 6), seen.quickest) == (4, 0.5, 0.5)
+    assert loads_seen(clocks, Tier.CPU) is None
+    assert loads_seen(clocks[1:], Tier.DISK).quickest is None, "one load is too few"
 
 
 def test_the_two_least_bounds_are_not_believed():

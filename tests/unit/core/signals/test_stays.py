@@ -10,7 +10,7 @@ LOADING, IDLE, CPU, DISK = Tier.LOADING, Tier.GPU_IDLE, Tier.CPU, Tier.DISK
 
 
 def change(t, name, before, after, *, since=0.0, restart=False, waited=True):
-    return Change(t, "a", name, before, after, since, DISK, waited, restart)
+    return Change(t, "a", name, before, after, since, DISK, waited, restart=restart)
 
 
 def test_a_residency_begins_with_its_load_and_ends_with_its_eviction():

@@ -28,8 +28,8 @@ def test_errors_are_ours_not_clients_mistakes():
         book.arrive("legal", id=f"x{number}")
         book.end(f"x{number}", outcome, status=status)
     signals = book.fleet.state.signals
-    assert signals.ended_.total(book.now) == 4
-    assert signals.errors.total(book.now) == 1
+    assert signals.outcomes.ended.total(book.now) == 4
+    assert signals.outcomes.errors.total(book.now) == 1
 
 
 def test_what_a_gone_pod_counted_is_gone_with_it():

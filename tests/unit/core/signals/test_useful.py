@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.core.signals.useful import UsefulTime
+from lorapick.core.signals.useful import REMEMBERED, Answers, UsefulTime
 from lorapick.model.signals import RATE_WINDOW, Change
 from lorapick.model.tiers import Tier
 
@@ -174,3 +174,38 @@ def test_useful_time_is_part_of_busy_time_and_looking_changes_nothing(
         assert last[1] - 1e-9 <= good <= busy + 1e-9
         last = (busy, good)
     assert looked.totals(now) == alone.totals(now)
+
+
+def test_a_load_takes_what_the_quickest_answers_say():
+    answers = Answers()
+    for seconds in (0.9, 0.5, 0.4, 0.3):
+        answers.took(Tier.DISK, seconds)
+    assert answers.load(Tier.DISK) is None, "nobody was served without a load"
+    for seconds in (0.35, 0.3, 0.2):
+        answers.took(None, seconds)
+    assert abs(answers.load(Tier.DISK) - (0.5 - 0.35)) < 1e-9
+    for _ in range(REMEMBERED):
+        answers.took(Tier.DISK, 0.8)
+    assert abs(answers.load(Tier.DISK) - (0.8 - 0.35)) < 1e-9, "what is long ago counts no longer"
+    assert answers.load(Tier.CPU) is None
+
+
+def test_an_empty_pod_is_not_busy_however_many_loads_it_was_taken_to_owe():
+    useful = UsefulTime()
+    for number in range(20):
+        useful.dispatched("a", 0.1 * number)
+        useful.changed(Change(0.1 * number, "a", f"x{number}", Tier.DISK, Tier.LOADING, 0.0, Tier.DISK, True))
+    for number in range(20):
+        useful.ended("a", 3.0, sent=0.1 * number)
+    busy, inference = useful.totals(100.0)["a"]
+    assert (busy, inference) == (3.0, 0.0)
+    assert useful.fleet(100.0) is None
+
+
+def test_nothing_stalls_once_no_load_is_believed_to_be_under_way():
+    useful = UsefulTime()
+    useful.dispatched("a", 0.0)
+    useful.changed(Change(0.0, "a", "x", Tier.DISK, Tier.LOADING, 0.0, Tier.DISK, True))
+    useful.changed(Change(0.2, "a", "x", Tier.LOADING, Tier.GPU_IDLE, 0.0, Tier.DISK))
+    busy, inference = useful.totals(1.0)["a"]
+    assert abs(busy - 1.0) < 1e-9 and abs(inference - 0.8) < 1e-9

@@ -37,6 +37,9 @@ def test_rows(client: TestClient) -> None:
         assert len(answer.json()[view]) == count
     (row,) = client.get("/v1/ledger", params=WINDOW | {"view": "requests", "pod": "b"}).json()["requests"]
     assert row["id"] == "r2"
+    for outcome, count in (("rejected", 0), ("served", 2)):
+        found = client.get("/v1/ledger", params=WINDOW | {"view": "requests", "outcome": outcome}).json()["requests"]
+        assert len(found) == count
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,8 @@ def test_rows(client: TestClient) -> None:
         ({"view": "all"}, "is none of"),
         ({"limit": "0"}, "limit"),
         ({"adaptor": "x"}, "is no parameter"),
+        ({"view": "requests", "outcome": "refused"}, "is none of served, failed, rejected, abandoned"),
+        ({"view": "loads", "outcome": "failed"}, "outcome goes with view=requests"),
     ],
 )
 def test_questions_that_are_none(client: TestClient, parameters: dict[str, str], told: str) -> None:

@@ -126,20 +126,28 @@ def test_a_locked_file_is_waited_for_and_then_written(tmp_path: Path, caplog: py
     assert [record.levelname for record in caplog.records if record.name == module.__name__] == ["ERROR"]
 
 
-def test_a_damaged_file_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_ours_does_not_end_the_thread(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "ledger.sqlite"
-    path.write_bytes(b"no database at all" * 500)
-    made = write(path, [request(1, 99.0)])
+    made = writer(path, Clock(), write_every=0.05)
+    made.put(["no row at all"])  # type: ignore[list-item]
     made.turn()
-    assert rows(path, "SELECT count(*) FROM requests") == [(1,)]
-    assert path.with_name("ledger.sqlite.damaged").read_bytes().startswith(b"no database")
-    assert "damaged" in caplog.text
-    assert made.failures == 1
+    made.put(["no row at all"])  # type: ignore[list-item]
+    made.turn()
+    assert (made.failures, made.lost) == (2, 2)
+    made.start()
+    made.put([request(1, 99.0)])
+    made.close()
+    assert rows(path, "SELECT (SELECT count(*) FROM requests), lost FROM runs") == [(1, 2)]
+    assert caplog.text.count("a fault of ours") == 1
 
 
 @pytest.mark.parametrize(
     ("spoil", "told"),
-    [(f"PRAGMA user_version = {VERSION + 1}", "has format 2"), ("PRAGMA application_id = 7", "another program")],
+    [
+        (f"PRAGMA user_version = {VERSION + 1}", "has format 2"),
+        (f"PRAGMA user_version = {VERSION - 1}", "has the old format 0"),
+        ("PRAGMA application_id = 7", "another program"),
+    ],
 )
 def test_a_file_that_is_not_ours_is_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil: str, told: str
