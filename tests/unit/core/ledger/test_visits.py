@@ -1,7 +1,7 @@
 """What requests spent their time on."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ledger_kit import Books, parts
 
@@ -177,6 +177,8 @@ COURSE = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(COURSE)
+@example([("arrive", 2, 0.0), ("arrive", 2, 0.1), ("end", 1, 0.0)])
+@example([("arrive", 0, 0.0), ("gone", 0, 0.0), ("end", 0, 0.0)])
 def test_a_hit_is_what_signals_count_as_one(course: list[tuple[str, int, float]]) -> None:
     book = Books(slots=1, pods=("a", "b"), adapters=("x", "y", "z"))
     there_now = {"a", "b"}
