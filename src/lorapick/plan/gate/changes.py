@@ -2,11 +2,10 @@
 
 In: the plan that fails, how plans are judged. Out: changes with what they would lead to. Not here: the rules.
 
-Kinds, by what they cost: a policy that knows where adapters are and pins are configuration; slots take KV memory;
-pods cost money; fewer
-adapters are what nobody asked for. Of each kind the smallest amount that passes is searched with the prediction, by
-halving: more slots and pods, and fewer adapters, never hit less. Pins are tried by themselves and with slots. One that
-does not pass is told as well, with how far it comes.
+Kinds, by what they cost: a policy that knows where adapters are and pins are configuration; slots take KV memory; pods
+cost money; fewer adapters are what nobody asked for. Of each kind the smallest amount that passes is searched with the
+prediction, by halving: more slots and pods, and fewer adapters, never hit less. Pins are tried by themselves and with
+slots. One that does not pass is told as well, with how far it comes.
 """
 
 from collections.abc import Callable, Collection, Iterator
