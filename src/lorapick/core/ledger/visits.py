@@ -4,6 +4,7 @@ In: request events with their effects, and the loads of pods. Out: one row for e
 Not here: loads and stays (see `core.ledger.slots`).
 """
 
+from math import inf
 from typing import NamedTuple
 
 from lorapick.core.ledger.sharing import Shares, Span, shares
@@ -35,6 +36,7 @@ class _Visit:
         "model",
         "pod",
         "queue",
+        "sent",
         "since",
         "stream",
         "tier",
@@ -57,6 +59,8 @@ class _Visit:
         self.dispatched: Seconds | None = None
         self.pod: PodName | None = None
         self.tier: Tier | None = None
+        self.sent: Seconds = inf
+        """To the pod that it was at last, which may be later than `dispatched`."""
         self.gone = False
         """Whether its pod has left the fleet."""
         self.hit: bool | None = None
@@ -137,7 +141,7 @@ class Visits:
             visit.gone |= visit.pod == pod
 
     def _sent(self, visit: _Visit, now: Seconds) -> None:
-        visit.gone = False
+        visit.sent, visit.gone = now, False
         if visit.adapter is not None and visit.pod is not None:
             self._slots.sent(visit.pod, visit.adapter, now=now)
 
@@ -169,11 +173,11 @@ class Visits:
         was there until its end. Who joined a load is none, however long the load took from then on.
         """
         visit = self._open.get(event.request_id)
-        if visit is None or visit.adapter is None or visit.pod is None or visit.dispatched is None or visit.gone:
+        if visit is None or visit.adapter is None or visit.pod is None or visit.gone:
             return
         if event.outcome is Outcome.SERVED and event.status is not None and event.status < 400:
             since = self._slots.usable_since(visit.pod, visit.adapter)
-            visit.hit = since is not None and since <= visit.dispatched
+            visit.hit = since is not None and since <= visit.sent
 
     def ended(self, event: RequestEnded) -> RequestRow | None:
         """It left: from its pod, or from the picker by itself."""

@@ -179,6 +179,7 @@ COURSE = st.lists(
 @given(COURSE)
 @example([("arrive", 2, 0.0), ("arrive", 2, 0.1), ("end", 1, 0.0)])
 @example([("arrive", 0, 0.0), ("gone", 0, 0.0), ("end", 0, 0.0)])
+@example([("arrive", 0, 0.0), ("fallback", 1, 0.1), ("start", 0, 0.0), ("end", 0, 0.0)])
 def test_a_hit_is_what_signals_count_as_one(course: list[tuple[str, int, float]]) -> None:
     book = Books(slots=1, pods=("a", "b"), adapters=("x", "y", "z"))
     there_now = {"a", "b"}
