@@ -113,7 +113,7 @@ CASES = [
     Case("two new ones are a customer", NEW | {"lorapick_new_adapters": still(2)}, {15: set()}),
     Case("new ones hardly asked for", NEW | {"lorapick_new_adapters_traffic_share": still(0.009)}, {15: set()}),
     Case("undeclared adapters, as the picker says", alert("new_adapters"), {1: {"LorapickNewAdapters"}}),
-    Case("no room", {"lorapick_active_adapters_per_slot": still(0.81)}, {1: {"LorapickActiveAdapters"}}),
+    Case("no room", {"lorapick_active_adapters_per_slot": still(0.81)}, {1: set(), 3: {"LorapickActiveAdapters"}}),
     Case("just enough room", {"lorapick_active_adapters_per_slot": still(0.8)}, {15: set()}),
     Case("swaps", swaps(0.6), {2: set(), 6: {"LorapickSwapRate:a"}}),
     Case("nearly too many swaps", swaps(0.48), {15: set()}),

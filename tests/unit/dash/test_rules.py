@@ -5,17 +5,31 @@ from pathlib import Path
 
 import pytest
 
-from lorapick.core import alarms
+from lorapick.core import alarms, thrash_alarms
+from lorapick.core.signals import outcomes
 from lorapick.dash.autoscaling import PRESSURE, WASTE
 from lorapick.dash.boards.rows import rows
 from lorapick.dash.queries import Queries
 from lorapick.dash.rules import RULES_ONLY, Thresholds, alert_words, rules_document
-from lorapick.dash.rules.alerts import FEW_NEW, rules
-from lorapick.dash.rules.records import records
+from lorapick.dash.rules.alerts import FEW_NEW, LEAST_ASKED, LEAST_FAILED, LEAST_REQUESTS, rules
+from lorapick.dash.rules.records import HARM_BUSY, LEAST_BUSY, records
 from lorapick.dash.rules.thresholds import duration, number, percent
 from lorapick.dash.runbooks import runbook_directory
 from lorapick.model.alerts import Alert
 from lorapick.model.settings import AlertSettings, ScrapeSettings, Settings, SloSettings
+
+ROOT = Path(__file__).parents[3]
+SUSTAINED = (
+    Alert.ACTIVE_ADAPTERS,
+    Alert.SWAP_RATE,
+    Alert.RESIDENCY,
+    Alert.HIT_RATIO,
+    Alert.SWAP_QUEUE,
+    Alert.USEFUL_TIME,
+    Alert.LATENCY,
+)
+"""Alerts of which both wait for all of `alerts.sustained`; `HALF`: for half of it (`core.thrash_alarms`)."""
+HALF = (Alert.THRASH, Alert.ERROR_RATE, Alert.CRITICAL_QUEUES)
 
 
 def by_name(thresholds: Thresholds) -> dict[str, str]:
@@ -62,6 +76,21 @@ def test_bounds_are_those_of_the_configuration():
 
 def test_bounds_that_the_core_keeps_to_itself_are_the_same():
     assert alarms.FEW_NEW == FEW_NEW
+    assert (thrash_alarms.LEAST_BUSY, thrash_alarms.HARM_BUSY) == (LEAST_BUSY, HARM_BUSY)
+    assert outcomes.FEW == LEAST_FAILED == LEAST_ASKED
+    assert outcomes.ENOUGH == LEAST_REQUESTS * 60
+
+
+def test_what_the_picker_waits_for_as_long_as_the_rule():
+    waits = {(rule.alert, rule.wait) for rule in rules(Thresholds()) if rule.alert in {*SUSTAINED, *HALF}}
+    own = {(name, 120.0) for name in SUSTAINED} | {(name, 60.0) for name in HALF}
+    rules_only = {(Alert.HIT_RATIO, 600.0), (Alert.ERROR_RATE, 180.0)}
+    assert waits == own | rules_only, "target of hits; nobody served, which the picker knows after five minutes"
+
+
+def test_the_page_lists_the_facts_of_each_alert():
+    page = (ROOT / "docs/alerts.md").read_text()
+    assert [each for each in (*SUSTAINED, *HALF) if f"| `{each}` | `" not in page] == []
 
 
 def test_without_a_promise_latency_is_compared_with_the_running_pickers():

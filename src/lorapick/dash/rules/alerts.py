@@ -81,7 +81,7 @@ def _early(thresholds: Thresholds) -> list[Rule]:
             Alert.ACTIVE_ADAPTERS,
             WARN,
             f"max(lorapick_active_adapters_per_slot) > {number(alerts.active_per_slot)}",
-            0.0,
+            alerts.sustained,
             "{{ $value | humanize }} active adapters for each slot",
             "{{ $value | humanize }} adapters were asked for in the last 10 minutes for each GPU slot of the fleet. "
             f"Above {number(alerts.active_per_slot)} there is little room for more, or for hot ones on several pods.",
