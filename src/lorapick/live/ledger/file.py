@@ -45,8 +45,9 @@ def check_place(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(kind):
-        what = "a directory" if stat.S_ISDIR(kind) else "no regular file"
-        raise LedgerError(f"{path} is {what}; name a file in ledger.path, such as {path / 'ledger.sqlite'}")
+        if stat.S_ISDIR(kind):
+            raise LedgerError(f"{path} is a directory; name a file in ledger.path, such as {path / 'ledger.sqlite'}")
+        raise LedgerError(f"{path} is no regular file; name another in ledger.path")
     header = _header(path)
     if header and not header.startswith(_MAGIC):
         raise LedgerError(f"{path} is no ledger, and is left alone; name another file in ledger.path, or remove it")
