@@ -56,7 +56,8 @@ def counters() -> dict[str, float]:
     """Series that grow, each by so much a second."""
     fleet = {
         'requests_total{outcome="served",reason="none"}': 24, 'requests_total{outcome="failed",reason="none"}': 0.5,
-        'requests_total{outcome="rejected",reason="shed"}': 0.5, "arrivals_total": 25, "quarantines_total": 0.01,
+        'requests_total{outcome="rejected",reason="shed"}': 0.5, "arrivals_total": 25,
+        'decisions_total{outcome="dispatched",reason="none"}': 25, "quarantines_total": 0.01,
         'picks_total{adapter="legal",tier="gpu_idle"}': 9, 'picks_total{adapter="other",tier="disk"}': 16,
         'hits_total{adapter="legal",tier="gpu_idle"}': 8, 'faults_total{kind="scoring_error"}': 0,
         'passed_total{why="no_body"}': 0.1, "envoy_requests_total": 25.1, "envoy_without_picker_total": 0,

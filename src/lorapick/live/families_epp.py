@@ -9,6 +9,7 @@ know, or has no counterpart of, has no series (docs/metrics.md lists what there 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import stdev
 from typing import NamedTuple
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -252,6 +253,7 @@ def _pool(pods: Sequence[PodRow], dialect: Dialect) -> Iterator[Metric]:
         ("average_queue_size", "Mean over pods of what waits there.", _mean(pod.queue_depth for pod in pods)),
         ("average_kv_cache_utilization", "Mean over pods.", _mean(pod.kv_usage for pod in pods)),
         ("average_running_requests", "Mean over pods of what runs there.", _mean(pod.running for pod in pods)),
+        *(_spreads(pods) if dialect.new else ()),
     ):
         gauge = GaugeMetricFamily(dialect.pool + name, text, labels=("name",))
         for value in values:
@@ -263,6 +265,21 @@ def _pool(pods: Sequence[PodRow], dialect: Dialect) -> Iterator[Metric]:
         if pod.queue_depth is not None:
             queue.add_metric((POOL, pod.name), pod.queue_depth)
     yield queue
+
+
+def _spreads(pods: Sequence[PodRow]) -> list[tuple[str, str, list[float]]]:
+    """Which only the newer dialect has."""
+    return [
+        ("std_dev_queue_size", "Spread over pods of what waits there.", _spread(pod.queue_depth for pod in pods)),
+        ("std_dev_kv_cache_utilization", "Spread over pods.", _spread(pod.kv_usage for pod in pods)),
+        ("std_dev_running_requests", "Spread over pods of what runs there.", _spread(pod.running for pod in pods)),
+    ]
+
+
+def _spread(values: Iterable[float | None]) -> list[float]:
+    """The standard deviation of a sample, of what is known; of one pod it is 0. A list as of `_mean`."""
+    known = [value for value in values if value is not None]
+    return [stdev(known) if len(known) > 1 else 0.0] if known else []
 
 
 def _mean(values: Iterable[float | None]) -> list[float]:

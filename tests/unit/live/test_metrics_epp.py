@@ -169,6 +169,9 @@ def test_the_pool_as_published(page: Page) -> None:
     assert found[f'{NEW}ready_endpoints{{name="lorapick"}}'] == 2
     assert found['inference_pool_ready_pods{name="lorapick"}'] == 2
     assert found[f'{NEW}average_queue_size{{name="lorapick"}}'] == 1.5
+    assert found[f'{NEW}std_dev_queue_size{{name="lorapick"}}'] == pytest.approx(4.5**0.5)
+    assert f'{NEW}std_dev_running_requests{{name="lorapick"}}' in found
+    assert not [key for key in found if "std_dev" in key and not key.startswith(NEW)], "the older ones have none"
     assert found['inference_pool_average_kv_cache_utilization{name="lorapick"}'] == 0.3
     assert found[f'{NEW}per_endpoint_queue_size{{name="lorapick",model_server_endpoint="pod-02"}}'] == 3
     assert found['inference_pool_per_pod_queue_size{name="lorapick",model_server_pod="pod-02"}'] == 3
