@@ -198,8 +198,8 @@ def test_prometheus_itself_loads_the_rules(tmp_path):
     assert {group["name"] for group in groups} == {"lorapick-records", "lorapick-alerts"}
 
 
-UNSEEN = ("DCGM", "lorapick_passed_total", "process_cpu_seconds", "lorapick_pick_seconds")
-"""What no simulation can show: GPUs, a transport, a process, real time."""
+UNSEEN = ("DCGM", "lorapick_passed_total", "process_cpu_seconds")
+"""What no simulation can show: GPUs, a transport, a process."""
 LONG = ("lorapick_new_adapters",)
 """What a simulated quarter of an hour cannot show: which adapters are new is known after an hour."""
 
