@@ -408,8 +408,9 @@ class FleetMachine(RuleBasedStateMachine):
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
         # What looks back on ten minutes takes longer to end.
         self.pass_time(100.0)
-        if state.alerts.standing:
-            self.pass_time(800.0)
+        for _ in range(10 if state.alerts.standing else 0):
+            self.book.now += 100.0
+            self.do(events.Ticked, wall=WALL + self.book.now)
         assert not self.alerts and not state.alerts.standing
 
 

@@ -91,7 +91,7 @@ def fleet_signals(state: FleetState, *, now: Seconds) -> FleetSignals:
         slots_used=used,
         active_per_slot=active / slots if slots else None,
         swap_queue=sum(_swap_queue(state, home) for home in homes),
-        critical_queues=sum(_critical(state, row) for row in state.columns.row_of.values()),
+        critical_queues=sum(_critical(state, row, now=now) for row in state.columns.row_of.values()),
         waiting=state.waiting,
     )
 
@@ -153,7 +153,7 @@ def _pod(state: FleetState, row: int, *, now: Seconds) -> PodSignals:
         useful_share=tracker.useful.share(home.name, now),
         slots=home.shadow.gpu_slots,
         slots_used=slots_used(home),
-        queue_critical=_critical(state, row),
+        queue_critical=_critical(state, row, now=now),
     )
 
 
@@ -165,9 +165,10 @@ def _swap_queue(state: FleetState, home: PodResidency) -> int:
     return there + len(state.holds.waiting_for(home.row))
 
 
-def _critical(state: FleetState, row: int) -> bool:
+def _critical(state: FleetState, row: int, *, now: Seconds) -> bool:
+    """What a pod said long ago is no news of its queue."""
     columns = state.columns
-    return 0 < columns.max_queue[row] <= columns.queue[row]
+    return columns.fresh_until[row] >= now and 0 < columns.max_queue[row] <= columns.queue[row]
 
 
 def _span(watched: Seconds) -> Seconds:

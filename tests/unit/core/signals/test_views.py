@@ -51,3 +51,10 @@ def test_points_come_every_few_seconds():
     points = state.signals.points
     assert len(points) == 20 / POINT_EVERY
     assert [point.t for point in points] == [start + POINT_EVERY * n for n in range(len(points))]
+
+
+def test_a_full_queue_of_long_ago_is_no_news():
+    book = Playbook(pods=(plain_pod("a", max_queue=2, max_num_seqs=4),), adapters=("legal",))
+    book.report("a", waiting=9, running=4)
+    assert look(book.fleet.state, now=book.now).pods[0].queue_critical
+    assert not look(book.fleet.state, now=book.now + 60.0).pods[0].queue_critical
