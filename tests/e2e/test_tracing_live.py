@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from envoy_kit import bench
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.processes import becomes_true
@@ -50,12 +49,11 @@ class Collector:
         """Name, trace, span and parent of each."""
 
     async def take(self, request: web.Request) -> web.Response:
-        message = ExportTraceServiceRequest.FromString(await request.read())
-        for resource in message.resource_spans:
-            for span in resource.scope_spans[0].spans:
-                ids = (span.trace_id, span.span_id, span.parent_span_id)
-                self.spans.append((span.name, *(int.from_bytes(each) for each in ids)))
-        return web.Response(content_type="application/x-protobuf")
+        for resource in (await request.json())["resourceSpans"]:
+            for span in resource["scopeSpans"][0]["spans"]:
+                ids = (span["traceId"], span["spanId"], span.get("parentSpanId", "0"))
+                self.spans.append((span["name"], *(int(each, 16) for each in ids)))
+        return web.json_response({})
 
 
 @pytest_asyncio.fixture

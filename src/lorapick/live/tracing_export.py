@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from lorapick import __version__
+from lorapick.live.otlp_json import JsonExporter
 from lorapick.live.tracing import REQUEST, Span
 from lorapick.model.settings import TracingSettings
 from lorapick.model.units import Seconds
@@ -133,9 +134,5 @@ class _Counting(SpanExporter):
 
 
 def otlp(settings: TracingSettings) -> SpanExporter:
-    """The exporter that the extra `otlp` brings. Headers and certificates: its `OTEL_EXPORTER_OTLP_*` variables."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-    # It logs each failure; we say the first one.
-    logging.getLogger("opentelemetry.exporter.otlp").setLevel(logging.CRITICAL)
-    return OTLPSpanExporter(endpoint=settings.endpoint, timeout=PATIENCE)
+    """The exporter to the configured endpoint. Headers: `OTEL_EXPORTER_OTLP_HEADERS`."""
+    return JsonExporter(settings.endpoint, timeout=PATIENCE)

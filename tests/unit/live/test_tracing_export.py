@@ -3,10 +3,10 @@
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 from aiohttp import web
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
@@ -42,11 +42,11 @@ def test_a_span_is_told_as_opentelemetry_tells_its_own() -> None:
 
 
 async def test_a_real_receiver_gets_them() -> None:
-    got: list[ExportTraceServiceRequest] = []
+    got: list[dict[str, Any]] = []
 
     async def take(request: web.Request) -> web.Response:
-        got.append(ExportTraceServiceRequest.FromString(await request.read()))
-        return web.Response(content_type="application/x-protobuf")
+        got.append(await request.json())
+        return web.json_response({})
 
     app = web.Application()
     app.router.add_post("/v1/traces", take)
@@ -60,9 +60,16 @@ async def test_a_real_receiver_gets_them() -> None:
     spans(span(attributes=values))
     await asyncio.to_thread(spans.close)
     await runner.cleanup()
-    (found,) = [each for message in got for scope in message.resource_spans for each in scope.scope_spans[0].spans]
-    assert (found.name, found.trace_id.hex()[-1], found.parent_span_id.hex()[-1]) == ("lorapick.pick", "1", "3")
-    assert sorted(each.key for each in found.attributes) == sorted(values)
+    (found,) = [each for message in got for each in message["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+    assert (found["name"], found["traceId"], found["parentSpanId"]) == ("lorapick.pick", f"{1:032x}", f"{3:016x}")
+    assert (found["kind"], found["startTimeUnixNano"]) == (1, "10")
+    assert {each["key"]: each["value"] for each in found["attributes"]} == {
+        "text": {"stringValue": "a"},
+        "share": {"doubleValue": 0.5},
+        "count": {"intValue": "3"},
+        "yes": {"boolValue": True},
+        "many": {"arrayValue": {"values": [{"stringValue": "x"}, {"stringValue": "y"}]}},
+    }
     assert (spans.sent, spans.lost) == (1, 0)
 
 
