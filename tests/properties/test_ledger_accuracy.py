@@ -37,6 +37,8 @@ from lorapick.sim.setup import Setup
 from lorapick.sim.tally import Tally
 from lorapick.sim.world import World
 
+pytestmark = pytest.mark.twin  # plays for too long for `make test`
+
 NAMES = tuple(f"adapter-{number}" for number in range(12))
 STEP = StepCosts(a=0.02, b=0.0, c=0.0, d=0.0)
 SWAP = SwapCosts(

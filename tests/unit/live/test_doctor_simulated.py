@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from lorapick.core.doctor.findings import Urgency
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.doctor import Doctor
@@ -9,6 +11,8 @@ from lorapick.live.driver_operations import DriverOperations
 from lorapick.live.published import PublishedViews
 from lorapick.sim.run import Options, run
 from lorapick.sim.scenario_text import parse_scenario
+
+pytestmark = pytest.mark.twin  # plays for too long for `make test`
 
 FLEET = """
 name: small

@@ -3,6 +3,8 @@
 import pytest
 from bench.prediction import QUICK, rows
 
+pytestmark = pytest.mark.twin  # plays for too long for `make test`
+
 POINTS = 3.0
 """A run this short is itself off by about one point; the benchmark's longer ones keep two."""
 
