@@ -191,7 +191,7 @@ def _errors(state: FleetState, *, after: Seconds, now: Seconds) -> Finding:
     share = failures.share
     # A quiet fleet's share is of ten minutes: five failures, the last of them not long ago.
     enough = failures.ended >= ENOUGH or failures.failed >= FEW
-    counts = share is not None and enough and failures.recent > 0
+    counts = share is not None and enough and failures.recent > 0 and failures.lasting
     facts: Facts = {} if share is None else {"share": round(share, 4), "requests": failures.ended}
     if counts and share is not None and share > CLEAR_SHARE * bound:
         refused = state.journal.refused(now - RATE_WINDOW)

@@ -23,6 +23,8 @@ ENOUGH = 20
 """Requests of a minute from which on shares of them say something."""
 FEW = 5
 """Requests of ten minutes below which nobody is told anything of them."""
+SPREAD = 3
+"""Stretches (a twelfth of the window each) in which some must have failed."""
 TOO_MANY_REQUESTS = 429
 _SERVED, _ABANDONED = Outcome.SERVED, Outcome.ABANDONED
 
@@ -34,6 +36,8 @@ class Failures(NamedTuple):
     ended: int
     recent: int
     """Of those that failed, the ones of the last five minutes."""
+    lasting: bool
+    """Whether they did not fail all at once, as the requests of a pod do that restarts."""
 
     @property
     def share(self) -> Ratio | None:
@@ -110,8 +114,9 @@ class Outcomes:
         """Of the last minute where it had enough requests, else of the last ten."""
         ended, recent = self.ended.total(now), self._errors_recent.total(now)
         if ended >= ENOUGH:
-            return Failures(self.errors.total(now), ended, recent)
-        return Failures(self._errors_long.total(now), self._ended_long.total(now), recent)
+            return Failures(self.errors.total(now), ended, recent, self.errors.spread(now) >= SPREAD)
+        lasting = self._errors_long.spread(now) >= SPREAD
+        return Failures(self._errors_long.total(now), self._ended_long.total(now), recent, lasting)
 
     def p95(self, which: str, *, now: Seconds) -> Seconds | None:
         """Of `latency` or `ttft`, as for failures; None: there were too few."""

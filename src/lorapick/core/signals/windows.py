@@ -58,6 +58,10 @@ class Sliding:
             self._current = (current, 0)
         return self._sum
 
+    def spread(self, now: Seconds) -> int:
+        """In how many of the window's bins something happened."""
+        return 0 if not self.total(now) else len(self._bins) + (self._current[1] > 0)
+
     def _drop(self, number: int) -> None:
         bins = self._bins
         while bins and number - bins[0][0] > BINS:
