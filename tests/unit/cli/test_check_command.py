@@ -1,8 +1,6 @@
 """`lorapick check`: inputs, formats, exit codes; against a real admin API where a picker is asked."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,9 +10,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lorapick.cli.check import register
-from lorapick.live.admin import serve_admin
 from lorapick.model.signals import AdapterSignals, FleetSignals, Signals
 from lorapick.testing.published import small_fleet
+from lorapick.testing.served import served
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 THURSDAY = EXAMPLES / "thursday"
@@ -32,7 +30,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[str]:
-    """Three pods with four slots, and traffic for two adapters; the API runs in a thread with a loop of its own."""
+    """Three pods with four slots, and traffic for two adapters."""
     rates = {"legal": 3.0, "medical": 1.0, "gone": 0.0}
     published = small_fleet()
     published.signals_now = Signals(
@@ -42,24 +40,8 @@ def admin() -> Iterator[str]:
             AdapterSignals(adapter=name, requests_per_second=rate, share=0.1) for name, rate in rates.items()
         ),
     )
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    address: list[str] = []
-    up = threading.Event()
-
-    async def serve() -> None:
-        async with serve_admin(published, bind="127.0.0.1:0") as bound:
-            address.append(bound)
-            up.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert up.wait(10)
-    yield f"http://{address[0]}"
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(10)
-    loop.close()
+    with served(published) as url:
+        yield url
 
 
 # -- the article's Thursday

@@ -1,7 +1,5 @@
 """`lorapick doctor`: words, exit codes, saved answers; against a real admin API."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 
 import msgspec
@@ -12,10 +10,10 @@ from typer.testing import CliRunner, Result
 from lorapick.cli.doctor import register
 from lorapick.core.doctor.findings import Diagnosis
 from lorapick.core.doctor.picture import AlertPicture, Picture, PodPicture
-from lorapick.live.admin import serve_admin
 from lorapick.live.doctor import DoctorAnswer
 from lorapick.model.signals import FleetSignals, Signals
 from lorapick.testing.published import ValuesPublished, small_fleet
+from lorapick.testing.served import served
 
 SICK = Picture(
     watched=900.0,
@@ -32,25 +30,8 @@ def published() -> ValuesPublished:
 
 @pytest.fixture(scope="module")
 def admin(published: ValuesPublished) -> Iterator[str]:
-    """The command blocks, so the API runs in a thread with a loop of its own."""
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    address: list[str] = []
-    up = threading.Event()
-
-    async def serve() -> None:
-        async with serve_admin(published, bind="127.0.0.1:0") as bound:
-            address.append(bound)
-            up.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert up.wait(10)
-    yield f"http://{address[0]}"
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(10)
-    loop.close()
+    with served(published) as url:
+        yield url
 
 
 def run(*arguments: str) -> Result:

@@ -1,8 +1,6 @@
 """`lorapick residency` against a real admin API with values that stand still."""
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 
 import msgspec
@@ -11,10 +9,10 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lorapick.cli.residency import _span, register
-from lorapick.live.admin import serve_admin
 from lorapick.model.picks import Belief
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.testing.published import small_fleet
+from lorapick.testing.served import served
 
 BELIEFS = (
     Belief(
@@ -35,27 +33,10 @@ BELIEFS = (
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[str]:
-    """The command blocks, so the API runs in a thread with a loop of its own."""
     published = small_fleet()
     published.beliefs = BELIEFS
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    address: list[str] = []
-    up = threading.Event()
-
-    async def serve() -> None:
-        async with serve_admin(published, bind="127.0.0.1:0") as bound:
-            address.append(bound)
-            up.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert up.wait(10)
-    yield f"http://{address[0]}"
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(10)
-    loop.close()
+    with served(published) as url:
+        yield url
 
 
 def run(*arguments: str) -> Result:

@@ -1,7 +1,5 @@
 """`lorapick explain` against a real admin API with values that stand still."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 
 import msgspec
@@ -10,10 +8,10 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lorapick.cli.explain import register
-from lorapick.live.admin import serve_admin
 from lorapick.model.picks import Explanation
 from lorapick.model.reasons import Reason
 from lorapick.testing.published import ValuesPublished, small_fleet, worked_example
+from lorapick.testing.served import served
 from lorapick.wire.api import ExplanationDocument
 
 
@@ -45,25 +43,8 @@ def published() -> ValuesPublished:
 
 @pytest.fixture(scope="module")
 def admin(published: ValuesPublished) -> Iterator[str]:
-    """The command blocks, so the API runs in a thread with a loop of its own."""
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-    address: list[str] = []
-    up = threading.Event()
-
-    async def serve() -> None:
-        async with serve_admin(published, bind="127.0.0.1:0") as bound:
-            address.append(bound)
-            up.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
-    thread.start()
-    assert up.wait(10)
-    yield f"http://{address[0]}"
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(10)
-    loop.close()
+    with served(published) as url:
+        yield url
 
 
 def run(*arguments: str) -> Result:
