@@ -7,10 +7,9 @@ A client that gave up tells how long it waited at least, so it counts as late; w
 `core.signals.views`), since a fleet that answers nobody has no latency to show.
 """
 
-from math import log
 from typing import NamedTuple
 
-from lorapick.core.signals.windows import LEAST, STEP, Durations, Sliding
+from lorapick.core.signals.windows import Durations, Sliding, above
 from lorapick.model.requests import Outcome
 from lorapick.model.signals import RATE_WINDOW
 from lorapick.model.units import Ratio, Seconds
@@ -134,9 +133,3 @@ class Outcomes:
         if self._since is None or now - self._since < SILENCE or self._served.total(now):
             return 0
         return self._arrived.total(now)
-
-
-def above(counts: dict[int, int], seconds: Seconds) -> int:
-    """How many of what `windows.Durations` counted took longer."""
-    place = int((log(max(seconds, LEAST)) - log(LEAST)) / STEP)
-    return sum(count for each, count in counts.items() if each > place)

@@ -108,6 +108,16 @@ class Durations:
         return quantile(self.merged(now), share)
 
 
+def _place(seconds: Seconds) -> int:
+    return int((log(max(LEAST, seconds)) - _BASE) * _PER_STEP)
+
+
+def above(counts: dict[int, int], seconds: Seconds) -> int:
+    """How many of what was counted took longer, to one step."""
+    place = _place(seconds)
+    return sum(count for each, count in counts.items() if each > place)
+
+
 def merge(parts: Iterable[dict[int, int]]) -> dict[int, int]:
     """Sum counts by logarithm."""
     found: dict[int, int] = {}

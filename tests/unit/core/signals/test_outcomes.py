@@ -1,7 +1,6 @@
 """How requests fare, also where there are few, or none that is answered."""
 
-from lorapick.core.signals.outcomes import Outcomes, above
-from lorapick.core.signals.windows import Durations
+from lorapick.core.signals.outcomes import Outcomes
 from lorapick.model.requests import Outcome
 
 
@@ -58,8 +57,13 @@ def test_nobody_served_is_told_after_five_minutes():
     assert outcomes.nobody_served(900.0) == 0, "a client's mistake is answered"
 
 
-def test_what_is_above():
-    durations = Durations(60.0)
-    for seconds in (0.5, 1.0, 2.0, 4.0):
-        durations.add(seconds, now=1.0)
-    assert above(durations.merged(1.0), 1.5) == 2
+def test_a_restarts_failures_are_of_one_instant():
+    outcomes = Outcomes()
+    for second in range(60):
+        outcomes.left(Outcome.SERVED, 200, seconds=1.0, now=float(second))
+    for _ in range(8):
+        outcomes.left(Outcome.FAILED, 503, seconds=1.0, now=59.0)
+    assert outcomes.failures(60.0).failed == 8 and not outcomes.failures(60.0).lasting
+    for second in range(60, 80):
+        outcomes.left(Outcome.FAILED, 503, seconds=1.0, now=float(second))
+    assert outcomes.failures(80.0).lasting

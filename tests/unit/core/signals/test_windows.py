@@ -5,7 +5,7 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.core.signals.windows import BINS, Durations, Sliding, merge, quantile
+from lorapick.core.signals.windows import BINS, Durations, Sliding, above, merge, quantile
 
 GAPS = st.lists(st.tuples(st.floats(0.0, 30.0), st.integers(1, 3)), max_size=60)
 
@@ -44,3 +44,10 @@ def test_two_windows_merge():
     both = merge([one.merged(1.0), two.merged(1.0)])
     assert 0.09 < quantile(both, 0.5) < 0.11 and 9 < quantile(both, 1.0) < 11
     assert quantile({}, 0.5) is None
+
+
+def test_what_is_above():
+    durations = Durations(60.0)
+    for seconds in (0.5, 1.0, 2.0, 4.0):
+        durations.add(seconds, now=1.0)
+    assert above(durations.merged(1.0), 1.5) == 2
