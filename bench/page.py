@@ -128,12 +128,14 @@ def parts(case: Case, rounds: int) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for _ in range(rounds):
         case.second()
-        note = lambda name, call: found.setdefault(name, []).append(milliseconds(call))  # noqa: E731 - read as a table
-        note("fleet_ms", published.fleet)
-        note("signals_ms", published.signals)
-        note("memory_ms", published.memory)
-        note("frame_ms", lambda: encoder.encode(frames.advance()))
-        note("whole_ms", lambda: encoder.encode(frames.whole()))
+        for name, call in (
+            ("fleet_ms", published.fleet),
+            ("signals_ms", published.signals),
+            ("memory_ms", published.memory),
+            ("frame_ms", lambda: encoder.encode(frames.advance())),
+            ("whole_ms", lambda: encoder.encode(frames.whole())),
+        ):
+            found.setdefault(name, []).append(milliseconds(call))
         assert frames.last is not None
         found.setdefault("frame_bytes", []).append(len(encoder.encode(frames.last)))
         found.setdefault("whole_bytes", []).append(len(encoder.encode(frames.whole())))

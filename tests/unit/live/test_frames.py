@@ -25,6 +25,9 @@ class Watcher:
 
     def __init__(self) -> None:
         self.seq = 0
+        self.forget()
+
+    def forget(self) -> None:
         self.names: list[str] = []
         self.pods: dict[str, Any] = {}
         self.cells: dict[str, Any] = {}
@@ -36,7 +39,7 @@ class Watcher:
 
     def take(self, frame: Frame) -> None:
         if frame.whole:
-            self.__init__()  # type: ignore[misc]
+            self.forget()
         else:
             assert frame.seq == self.seq + 1
         self.seq = frame.seq
