@@ -6,7 +6,6 @@ Not here: reading the file (see `wire.podsfile`, `live.discovery`).
 
 import ipaddress
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,6 +24,7 @@ from lorapick.wire.config.readers import (
     not_yet,
     record,
     text,
+    web_address,
     word,
 )
 
@@ -96,15 +96,7 @@ def _spelling(found: ipaddress.IPv6Address) -> str:
 
 def http_url(at: At) -> str:
     """An http or https address of a page."""
-    value = text(at)
-    try:
-        parts = urlsplit(value)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        at.refuse("must be an http:// or https:// URL", hint='for example "http://10.0.0.7:9400/metrics"')
-    return value
+    return web_address(at, must="must be an http:// or https:// URL", example="http://10.0.0.7:9400/metrics").geturl()
 
 
 def zmq_endpoint(at: At) -> str:

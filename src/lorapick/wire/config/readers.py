@@ -11,6 +11,7 @@ import re
 import zoneinfo
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from lorapick.model.units import AdapterName, Bytes, Ratio, Seconds
 from lorapick.wire.config.document import At, Refused, nearest_word
@@ -299,3 +300,16 @@ def _range(least: float, most: float) -> str:
 def _plain(value: float) -> str:
     """A bound as people write it: 1000000, not 1e+06."""
     return str(int(value)) if value == int(value) else f"{value:g}"
+
+
+def web_address(at: At, *, must: str, example: str) -> SplitResult:
+    """An http or https URL with a host; `must` says what it is for, when it is none."""
+    value = text(at)
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        at.refuse(must, hint=f'for example "{example}"')
+    return parts
