@@ -49,8 +49,9 @@ def elsewhere(command: str) -> str | None:
     return next((file for start, (file, _) in ELSEWHERE.items() if command.startswith(start)), None)
 
 
+# Those of the README run with `make test`, the other 130 with `make test-system`: together they take a minute and a half.
 EXAMPLES = [
-    pytest.param(command, id=f"{page.stem}-{number}")
+    pytest.param(command, id=f"{page.stem}-{number}", marks=() if page.stem == "README" else pytest.mark.twin)
     for page in PAGES
     for number, command in enumerate(commands(page))
     if elsewhere(command) is None
