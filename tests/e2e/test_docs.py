@@ -49,7 +49,7 @@ def elsewhere(command: str) -> str | None:
     return next((file for start, (file, _) in ELSEWHERE.items() if command.startswith(start)), None)
 
 
-# Those of the README run with `make test`, the other 130 with `make test-system`: together they take a minute and a half.
+# Those of the README run with `make test`, the others with `make test-system`: they take a minute and a half.
 EXAMPLES = [
     pytest.param(command, id=f"{page.stem}-{number}", marks=() if page.stem == "README" else pytest.mark.twin)
     for page in PAGES
