@@ -1,0 +1,1 @@
+"""Which adapters to pin, how many copies of each and on which pods, from counted request logs."""
