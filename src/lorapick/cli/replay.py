@@ -141,7 +141,7 @@ def _details(answer: Dispatched) -> str:
     parts = [
         f"else {', '.join(answer.fallbacks)}" if answer.fallbacks else "",
         f"as {answer.model}" if answer.model is not None else "",
-        f"decoded by {answer.decode}" if answer.decode is not None else "",
+        f"prefilled by {answer.prefill}" if answer.prefill is not None else "",
         f"from {answer.tier}" if answer.tier is not None else "",
         f"score {answer.score!r}" if answer.score is not None else "",
     ]

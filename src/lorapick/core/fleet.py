@@ -46,6 +46,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.RequestDispatched: requests.on_dispatched,
     events.ResponseStarted: requests.on_response_started,
     events.BodyStarted: requests.on_body_started,
+    events.PrefillEnded: requests.on_prefill_ended,
     events.RequestEnded: requests.on_ended,
     events.LoadStarted: operator.on_load_started,
     events.LoadSucceeded: operator.on_load_succeeded,

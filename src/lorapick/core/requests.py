@@ -16,6 +16,7 @@ from lorapick.core.waiting import MOST_TRIES, give_turns, reject_unknown
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import (
     BodyStarted,
+    PrefillEnded,
     RequestArrived,
     RequestDispatched,
     RequestEnded,
@@ -121,6 +122,11 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
         return []
     state.signals.outcomes.body_started(now - flight.arrived, now=now)
     return _ran(state, flight, now=now, cause=event.id)
+
+
+def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) -> list[Effect]:
+    """Nobody is sent to a pair of pods yet, so nothing can end there."""
+    return []
 
 
 def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:

@@ -295,8 +295,8 @@ def _of_pick(answer: Dispatch | Hold | Reject) -> dict[str, Value]:
             "lorapick.fallbacks": pick.fallbacks or None,
             "lorapick.degraded": pick.degraded or None,
         }
-    if isinstance(answer, Dispatch) and answer.decode is not None:
-        found["lorapick.decode_pod"] = answer.decode.pod
+    if isinstance(answer, Dispatch) and answer.prefill is not None:
+        found["lorapick.prefill_pod"] = answer.prefill.pod
     return {name: _plain(value) for name, value in found.items() if value is not None}
 
 

@@ -22,7 +22,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
 
 
 class Dispatch(Effect, frozen=True, kw_only=True):
-    """Send the request to `target`; on connect failure to the fallbacks in order."""
+    """Send the request to `target`; on connect failure to the fallbacks in order.
+
+    Of a disaggregated request `target` is the pod that decodes: its sidecar asks `prefill` first.
+    """
 
     request_id: RequestId
     target: Target
@@ -30,8 +33,8 @@ class Dispatch(Effect, frozen=True, kw_only=True):
     pick: Pick
     model: str | None = None
     """The name to ask the pod for, when it differs from what the client wrote (alias); None: unchanged."""
-    decode: Target | None = None
-    """Decode pod of a disaggregated request; None: not disaggregated."""
+    prefill: Target | None = None
+    """Pod that prefills; None: not disaggregated."""
 
 
 class Hold(Effect, frozen=True, kw_only=True):

@@ -110,6 +110,14 @@ class BodyStarted(Event, frozen=True, kw_only=True):
     request_id: RequestId
 
 
+class PrefillEnded(Event, frozen=True, kw_only=True):
+    """The pod that prefilled a disaggregated request is done with it, as far as the driver knows."""
+
+    request_id: RequestId
+    ok: bool = True
+    """False: it failed, and the pod that decodes does the prefill itself."""
+
+
 class RequestEnded(Event, frozen=True, kw_only=True):
     """The request left, in whatever way. Token counts are None unless bodies are observed."""
 
@@ -360,7 +368,7 @@ class GpuReported(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     PodAppeared | PodChanged | PodDraining | PodGone | PodReported | PodSilent | RequestArrived | RequestRefused
-    | RequestDispatched | ResponseStarted | BodyStarted | RequestEnded | LoadStarted | LoadSucceeded | LoadFailed
+    | RequestDispatched | ResponseStarted | BodyStarted | PrefillEnded | RequestEnded | LoadStarted | LoadSucceeded | LoadFailed
     | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed | PeerReported
     | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared | LoadAsked
     | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked | DemandRecalled | AdapterDeclared

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -36,6 +37,12 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """State version the decision was taken on."""
     degraded: bool = False
     """Taken among pods with stale reports, because there was no other, or after a scoring error."""
+    prefill: PodName | None = None
+    """Pod that prefills for `pod`; None: not disaggregated."""
+    prefill_tier: Tier | None = None
+    """Tier of the adapter there, as believed at the decision."""
+    pair: PairCosts | None = None
+    """What the pair was chosen by; None: nobody asked for a pair."""
 
 
 class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
+from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Bytes, Ratio, Seconds
@@ -306,4 +307,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`enforce`, `observe`, or `percent:N`."""
     server: ServerSettings = ServerSettings()
     tracing: TracingSettings = TracingSettings()
+    disaggregation: DisaggregationSettings = DisaggregationSettings()
     seed: int = 0

@@ -59,7 +59,7 @@ class Dispatched(Answer, frozen=True, kw_only=True, omit_defaults=True, tag="dis
     tier: str | None = None
     """Tier of the adapter on the pod as believed, as a word; None: the base model."""
     score: float | None = None
-    decode: PodName | None = None
+    prefill: PodName | None = None
 
 
 class Held(Answer, frozen=True, kw_only=True, omit_defaults=True, tag="hold"):
@@ -175,7 +175,7 @@ def _dispatched(effect: Dispatch) -> Dispatched:
         model=effect.model,
         tier=pick.tier.word if pick.tier is not None else None,
         score=pick.score,
-        decode=effect.decode.pod if effect.decode is not None else None,
+        prefill=effect.prefill.pod if effect.prefill is not None else None,
     )
 
 

@@ -169,17 +169,17 @@ def test_a_refusal_is_the_end() -> None:
     assert len(book.tracing) == 0
 
 
-def test_a_decode_pod_is_an_attribute() -> None:
+def test_a_prefill_pod_is_an_attribute() -> None:
     book = Traced(pods=["a"], adapters=["legal"])
     book.arrive("legal", traceparent=SAMPLED)
     (answer,) = [effect for effect in book.effects if isinstance(effect, Dispatch)]
     split = Dispatch(
         cause=1, request_id="r1", target=answer.target, fallbacks=(), pick=answer.pick,
-        decode=Target(pod="d", address="d:1"),
+        prefill=Target(pod="d", address="d:1"),
     )  # fmt: skip
     book.spans.clear()
     book.tracing.observe(events.Ticked(t=book.now, id=99), [split])
-    assert book.span("lorapick.pick").attributes["lorapick.decode_pod"] == "d"
+    assert book.span("lorapick.pick").attributes["lorapick.prefill_pod"] == "d"
 
 
 @pytest.mark.parametrize(

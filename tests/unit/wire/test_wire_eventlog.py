@@ -37,7 +37,7 @@ DISPATCH = Dispatch(
     fallbacks=(Target(pod="b", address="b:1"), Target(pod="c", address="c:1")),
     pick=PICK,
     model="legal@2",
-    decode=Target(pod="d", address="d:1"),
+    prefill=Target(pod="d", address="d:1"),
 )
 HOLD = Hold(cause=1, request_id="r2", until=1.7, reason=Reason.HELD_FOR_LOAD, pick=PICK)
 REJECT = Reject(cause=1, request_id="r3", status=429, reason=Reason.QUEUE_FULL, message="full")
@@ -88,7 +88,7 @@ def test_a_log_reads_back():
                     model="legal@2",
                     tier="cpu",
                     score=0.1 + 0.2,
-                    decode="d",
+                    prefill="d",
                 ),
             ),
         ),

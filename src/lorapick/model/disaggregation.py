@@ -1,0 +1,63 @@
+"""Prefill on one pod, decode on another [R4]: settings, and what a pair of pods was expected to cost.
+
+In: nothing. Out: values. Not here: the choice (see `core.picking.pairing`), how pods hand over KV (see
+`live.podserver.sidecar`).
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from lorapick.model.units import Bytes, Seconds, Tokens
+
+
+class Decide(StrEnum):
+    """What decides whether a request is prefilled elsewhere than where it is decoded."""
+
+    NEVER = "never"
+    TOKENS = "tokens"
+    """Prompt tokens that the decode pod has not cached: at least `uncached_tokens` of them go elsewhere."""
+    COST = "cost"
+    """Whichever is expected to take less time, its own and that of others."""
+    ALWAYS = "always"
+    """Whenever a pod that prefills is there."""
+
+
+class LinkSpeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes per second of KV between two pods, by how near they are."""
+
+    same_node: float = 200e9
+    """NVLink; about half of the 450 GB/s each way of an H100."""
+    same_zone: float = 40e9
+    """RDMA; 400 Gbit/s less overhead."""
+    elsewhere: float = 2.5e9
+    """TCP; 25 Gbit/s less overhead."""
+
+
+class DisaggregationSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests are split between pods that prefill and pods that decode. Without pods of role `prefill` or a
+    second pod of role `both` beside pods of role `decode`, nothing here matters."""
+
+    decide: Decide = Decide.TOKENS
+    uncached_tokens: Tokens = 256
+    kv_bytes_per_token: Bytes = 131_072
+    """32 layers × 8 KV heads × 128 × K and V × 2 bytes (Llama-3.1-8B, FP16)."""
+    links: LinkSpeeds = LinkSpeeds()
+    link_latency: Seconds = 2e-3
+    """Of one handover, whatever its size."""
+    node_label: str = "kubernetes.io/hostname"
+    """Label of pods that names their node; pods without it are on nodes of their own."""
+
+
+class PairCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that a pair was chosen by."""
+
+    prefill: Seconds
+    """Queue, load and prefill on the pod that prefills."""
+    transfer: Seconds
+    """KV from one to the other."""
+    decode: Seconds
+    """Queue and load on the pod that decodes, as far as they outlast the prefill; and what the request does to others
+    there."""
+    alone: Seconds | None
+    """Everything on the pod that decodes; None: it takes no prefill."""
