@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.core.columns import CODE, CODES, PINNED, SOURCE_SHIFT, TIER_BITS, PodColumns
+from lorapick.core.frozen import FrozenView
 from lorapick.core.picking.filters import eligible, passing, veto
 from lorapick.core.picking.pick import NOBODY, pick_by_columns, pick_by_loop
 from lorapick.core.picking.policies import POLICIES
@@ -156,7 +157,7 @@ def test_a_copy_is_judged_as_the_original_was(world, policy, draw):
     columns, query = world.columns, world.query
     policy = POLICIES[policy](PickingSettings())
     before = judge(query, columns, now=NOW, policy=policy)
-    view = columns.frozen("legal", reads=policy.reads)
+    view = FrozenView(columns, "legal", reads=policy.reads)
     if query.codes is not None:
         query.codes = view.codes
     for row, _ in [*columns.live()]:

@@ -372,7 +372,7 @@ def places(text: str) -> list[str]:
 def text_files() -> Iterator[tuple[Path, str]]:
     below = [path for folder in PROJECT for path in (ROOT / folder).rglob("*")]
     for path in (*below, *(ROOT / "data").rglob("*.md"), *ROOT.glob("*")):
-        if path.is_file() and "__pycache__" not in path.parts and path.stat().st_size < TEXT_ABOVE:
+        if path.is_file() and not {"__pycache__", ".git"} & {*path.parts} and path.stat().st_size < TEXT_ABOVE:
             raw = path.read_bytes()
             if b"\0" not in raw:
                 yield path, raw.decode(errors="replace")

@@ -4,14 +4,20 @@ In: a flight and the fleet's state. Out: a `Case` with its query; picks, journal
 Not here: deciding (see `core.deciding`), waiting (see `core.waiting`).
 """
 
+from msgspec.structs import replace
+
+from lorapick.core import splitting
 from lorapick.core.columns import CODE, TIER_BITS, PodColumns
 from lorapick.core.draw import draw_for
 from lorapick.core.explain import Decision, Journal
+from lorapick.core.frozen import FrozenView
+from lorapick.core.picking.pairing import PAIRS
 from lorapick.core.picking.pick import NOBODY, Choice
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import NOTHING_CACHED, Costs, Query, prepare
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard
 from lorapick.core.state import FleetState, Flight
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.effects import Effect, Reject
 from lorapick.model.picks import Pick
 from lorapick.model.reasons import Reason, status_of
@@ -39,8 +45,8 @@ class Case:
         self.now = now
         self.cause = cause
         self.draw: Ratio = draw_for(state.seed, flight.request.id)
-        self.policy: Policy = state.policy
         self.query: Query = _query(state, flight)
+        self.policy: Policy = PAIRS if self.query.legs is not None else state.policy
         self.degraded = False
 
 
@@ -61,6 +67,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
         _leave_to_unload(state, query)
     if state.reads_prices:
         query.costs = _costs(state, flight)
+    if state.splits and splitting.joint(state):
+        query.legs = splitting.find_legs(state, query, request)
     if state.policy.counts_in_flight and query.adapter is not None:
         query.in_flight = state.residency.in_flight(query.adapter)
     return query
@@ -155,6 +163,17 @@ def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, foll
     )
 
 
+def with_leg(case: Case, made: Pick, *, row: int, costs: PairCosts | None) -> Pick:
+    """The decision, with who prefills (-1: the pod that decodes) and what was compared."""
+    codes, targets = case.query.codes, case.state.columns.targets
+    return replace(
+        made,
+        prefill=targets[row].pod if row >= 0 else None,
+        prefill_tier=TIERS[codes[row] & TIER_BITS] if row >= 0 and codes is not None else None,
+        pair=costs,
+    )
+
+
 def journal(
     case: Case,
     made: Pick,
@@ -172,7 +191,7 @@ def journal(
     state, query = case.state, case.query
     if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
         return
-    view = state.columns.frozen(query.adapter, reads=case.policy.reads)
+    view = FrozenView(state.columns, query.adapter, reads=case.policy.reads)
     if query.codes is not None:
         query.codes = view.codes
     flight, now = case.flight, case.now

@@ -9,9 +9,8 @@ sequences give equal rows. Inside, unknown is NaN; at the edges it is None.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +50,7 @@ _DOUBLES = (
     "kept",
 )
 _SHORTS = ("base",)
-_BYTES = ("gate", "pressure", "prefill_only", "shut")
+_BYTES = ("gate", "pressure", "prefill_only", "decode_only", "shut")
 _EMPTY_ROW = {"slots_left": inf}
 """What a double means in a row without a pod, where it is not 0."""
 NO_BASE = 65_535
@@ -63,6 +62,7 @@ class Vectors:
 
     __slots__ = (
         "base",
+        "decode_only",
         "free_slots",
         "fresh_until",
         "gate",
@@ -89,6 +89,7 @@ class Vectors:
             setattr(self, name, np.frombuffer(getattr(columns, name), dtype=np.uint8)[:rows])
 
     base: NDArray[np.uint16]
+    decode_only: NDArray[np.uint8]
     free_slots: NDArray[np.float64]
     fresh_until: NDArray[np.float64]
     gate: NDArray[np.uint8]
@@ -111,7 +112,8 @@ class PodColumns:
     __slots__ = (
         "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_pressed", "_reserved", "_shut",
         "_vectors",
-        "adapters", "base", "base_models", "every", "free_slots", "fresh_until", "gate", "gpu", "gpu_source", "idle",
+        "adapters", "base", "base_models", "decode_only", "every", "free_slots", "fresh_until", "gate", "gpu",
+        "gpu_source", "idle",
         "kept", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room",
         "row_of", "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
@@ -166,6 +168,7 @@ class PodColumns:
         """Veto code for requests that would load here; 0: none."""
         self.base = array("H", bytes(2 * 8))
         self.prefill_only = array("B", bytes(8))
+        self.decode_only = array("B", bytes(8))
         # What follows from the above; see `settle`. Lists: a loop reads them twice as fast as arrays.
         self.room: list[float] = []
         """1 - queue/max_queue; 0 when no queue is allowed."""
@@ -206,6 +209,7 @@ class PodColumns:
         self._least_rank = min(self._least_rank, self.max_rank[row])
         self.base[row] = self._base_code(pod.base_model)
         self.prefill_only[row] = pod.role is Role.PREFILL
+        self.decode_only[row] = pod.role is Role.DECODE
         self.settle(row)
 
     def _base_code(self, model: str) -> int:
@@ -321,79 +325,3 @@ class PodColumns:
     def bytes_per_pod(self, adapters: int) -> int:
         """Memory of one row: columns and one residency byte per adapter (Python objects of the pod not counted)."""
         return 8 * len(_DOUBLES) + 2 * len(_SHORTS) + len(_BYTES) + adapters
-
-    def frozen(self, adapter: AdapterName | None, *, reads: Sequence[str] = ()) -> "FrozenView":
-        """Copy of what one decision read, for an explanation later; `reads` names what its policy reads besides."""
-        return FrozenView(self, adapter, reads=reads)
-
-
-class FrozenView:
-    """The columns as one decision saw them. Same attribute names as `PodColumns`, for one adapter only."""
-
-    __slots__ = (
-        "base",
-        "codes",
-        "free_slots",
-        "fresh_until",
-        "gate",
-        "gpu",
-        "gpu_source",
-        "kept",
-        "load",
-        "load_price",
-        "max_queue",
-        "max_rank",
-        "members",
-        "pods",
-        "prefill_only",
-        "pressure",
-        "queue",
-        "rows",
-        "scraped",
-        "slots_left",
-        "turn",
-        "version",
-    )  # fmt: skip
-
-    load: "array[float]"
-    load_price: "array[float]"
-    members: tuple[PodName | None, ...]
-    scraped: list[Scraped]
-
-    def __init__(self, columns: PodColumns, adapter: AdapterName | None, *, reads: Sequence[str]) -> None:
-        rows = self.rows = columns.rows
-        self.turn = columns.turn
-        self.version = columns.version
-        self.pods: list[Pod | None] = columns.pods[:]
-        self.gpu_source = columns.gpu_source[:]
-        codes = columns.adapters.get(adapter) if adapter is not None else None
-        self.codes = codes[:rows] if codes is not None else None
-        self.fresh_until = columns.fresh_until[:rows]
-        self.queue = columns.queue[:rows]
-        self.max_queue = columns.max_queue[:rows]
-        self.gpu = columns.gpu[:rows]
-        self.max_rank = columns.max_rank[:rows]
-        self.free_slots = columns.free_slots[:rows]
-        self.slots_left = columns.slots_left[:rows]
-        self.kept = columns.kept[:rows]
-        self.gate = columns.gate[:rows]
-        self.pressure = columns.pressure[:rows]
-        self.base = columns.base[:rows]
-        self.prefill_only = columns.prefill_only[:rows]
-        for name in reads:
-            setattr(self, name, getattr(columns, name)[:rows])
-
-    @property
-    def room(self) -> list[float]:
-        """As in the columns."""
-        pairs = zip(self.queue, self.max_queue, strict=True)
-        return [1.0 - queue / most if most else 0.0 for queue, most in pairs]
-
-    @property
-    def idle(self) -> list[float]:
-        """As in the columns."""
-        return [1.0 - gpu for gpu in self.gpu]
-
-    def vectors(self) -> Any:
-        """Not needed: explanations go row by row."""
-        raise TypeError("a frozen view is read row by row")

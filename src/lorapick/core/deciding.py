@@ -7,7 +7,8 @@ Not here: which pod is best (see `core.picking`), what happens to the request be
 from math import inf
 from typing import NamedTuple
 
-from lorapick.core.case import Case, journal, pick_value, reject
+from lorapick.core import splitting
+from lorapick.core.case import Case, journal, pick_value, reject, with_leg
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import Choice, pick
@@ -52,13 +53,13 @@ def _answer(case: Case) -> list[Effect]:
     choice = _choose(case, effects)
     lead = _follow(case, choice)
     if lead is not None and lead.room:
-        effects.append(_dispatch(case, _instead(case, choice, row=lead.row), follows_load=True))
+        effects += _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)
     elif lead is not None and (choice.row < 0 or may_wait(case)):
         effects += hold_for_load(case, lead.row)
     elif choice.row < 0 or cheaper_to_wait(case, choice.row):
         effects += wait(case)
     else:
-        effects.append(_dispatch(case, choice))
+        effects += _dispatch(case, choice)
     return effects
 
 
@@ -160,39 +161,61 @@ def _instead(case: Case, choice: Choice, *, row: int) -> Choice:
 # -- dispatch
 
 
-def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> Effect:
+def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> list[Effect]:
     state, flight = case.state, case.flight
     request, columns = flight.request, state.columns
     if flight.waits_since is not None:
         state.stop_waiting(request.id)
     row, targets = choice.row, columns.targets
     made = pick_value(case, choice, follows=targets[row].pod if follows_load else None)
+    leg_row = -1
+    if state.splits:
+        leg_row, costs = splitting.choose(
+            state, case.query, row=row, request=request, policy=case.policy, draw=case.draw
+        )
+        made = with_leg(case, made, row=leg_row, costs=costs)
     if state.journal.on:
         journal(case, made, outcome="dispatched")
-    assign(state, flight, row=row, now=case.now)
+    assign(state, flight, row=row, now=case.now, reserve=leg_row >= 0)
+    effects = splitting.begin(state, flight, row=leg_row, now=case.now, cause=case.cause) if leg_row >= 0 else []
     if state.queues.attained is not None:
         state.queues.attained.sent(request, now=case.now)
     columns.turn = row + 1
     name = case.query.adapter
     if name is not None and len(state.turns):
         state.end_turn(name)
-    return Dispatch(
+    dispatch = Dispatch(
         cause=case.cause,
         request_id=request.id,
         target=targets[row],
-        fallbacks=tuple([targets[other] for other in choice.fallbacks]),
+        fallbacks=tuple([targets[other] for other in _fallbacks(choice, leg_row)]),
         pick=made,
         model=name if name is not None and name != request.model else None,
+        prefill=targets[leg_row] if leg_row >= 0 else None,
     )
+    return [dispatch, *effects]
 
 
-def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds) -> None:
-    """Count a request in flight at a pod, from the moment it is sent there."""
+def _fallbacks(choice: Choice, leg_row: int) -> tuple[int, ...]:
+    """Where else it may be decoded: on the next best pods, and at last where it is prefilled."""
+    rows = choice.fallbacks
+    return rows if leg_row < 0 or leg_row in rows else (*rows, leg_row)
+
+
+def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds, reserve: bool = False) -> None:
+    """Count a request in flight at a pod, from the moment it is sent there.
+
+    With `reserve` it is prefilled elsewhere first: the pod keeps a slot for it.
+    """
     flight.row, flight.pod = row, state.columns.targets[row].pod
-    flight.sent, flight.load_then = now, state.columns.load[row]
+    flight.sent, flight.ran_from, flight.load_then = now, None if reserve else now, state.columns.load[row]
     tally, request = state.tally, flight.request
     tally.dispatched += 1
-    if flight.adapter is not None:
+    if flight.adapter is not None and reserve:
+        tier = flight.tier = state.residency.reserve(row, flight.adapter.name)
+        tally.picks_by_tier[tier.word] += 1
+        tally.coalesced += tier is LOADING
+    elif flight.adapter is not None:
         tier = flight.tier = state.residency.dispatched(row, flight.adapter.name, now=now)
         tally.picks_by_tier[tier.word] += 1
         if tier is LOADING:

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lorapick.core.columns import FrozenView, PodColumns
+from lorapick.core.columns import PodColumns
+from lorapick.core.frozen import FrozenView
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard, chosen_by, verdicts

@@ -109,6 +109,8 @@ class Fleet:
         state.residency.changes.clear()
         if now >= state.residency.next_due:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
+        if now >= state.legs.next_due:
+            self._owed += requests.expire_legs(state, now=now, cause=event.id)
         changes = state.residency.changes
         state.signals.changed(changes)  # here already: an event that is refused takes nothing of this back
         expired = len(changes)
@@ -139,10 +141,10 @@ class Fleet:
         state = self._state
         holds = state.holds.next_due() if state.holds.held else None
         queues = state.queues.next_due() if len(state.queues) else None
-        ticks = state.placement.next_tick
+        due = min(state.placement.next_tick, state.legs.next_due)
         if holds is None and queues is None:
-            return ticks if ticks < inf else None
-        return min(due for due in (holds, queues, ticks, state.residency.next_due) if due is not None)
+            return due if due < inf else None
+        return min(each for each in (holds, queues, due, state.residency.next_due) if each is not None)
 
     def check(self) -> None:
         """Raise AssertionError with a story when an invariant is broken (see `core.invariants`)."""

@@ -212,6 +212,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     state.settings = settings
     state.queues.fairness, state.queues.patience = settings.admission.fairness, settings.admission.patience
     state.gates.configure(settings, on=state.policy.coalesces)
+    state.recount()
     state.probation.share = settings.admission.probation_slots_share
     state.residency.load_times, state.residency.retention = settings.load_times, settings.retention
     state.signals.useful.load_times = settings.load_times

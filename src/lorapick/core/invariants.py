@@ -54,16 +54,28 @@ def flights_match_pods(state: FleetState) -> None:
     """What pods count in flight is what flights say, by pod and by (pod, adapter)."""
     by_row: Counter[int] = Counter()
     by_cell: Counter[tuple[int, str]] = Counter()
+    reserved: Counter[tuple[int, str]] = Counter()
+    tokens: Counter[int] = Counter()
     for flight in state.flights.values():
         if flight.row >= 0:
             by_row[flight.row] += 1
             if flight.adapter is not None:
                 by_cell[flight.row, flight.adapter.name] += 1
+                reserved[flight.row, flight.adapter.name] += flight.leg is not None
+        if flight.leg is not None and flight.leg.row in state.loads:
+            by_row[flight.leg.row] += 1
+            tokens[flight.leg.row] += flight.leg.tokens
+            if flight.adapter is not None:
+                by_cell[flight.leg.row, flight.adapter.name] += 1
+    assert state.legs.queued == {row: count for row, count in tokens.items() if count}, "tokens being prefilled differ"
     for row, load in state.loads.items():
         assert load.in_flight == by_row[row], f"row {row}: counts {load.in_flight} in flight, flights say {by_row[row]}"
         for name, cell in state.residency.home(row).cells.items():
             said = by_cell[row, name]
             assert cell.in_flight == said, f"row {row}, {name}: counts {cell.in_flight}, flights say {said}"
+            kept = reserved[row, name]
+            assert cell.reserved == kept, f"row {row}, {name}: {cell.reserved} reserved, flights say {kept}"
+            assert (name in state.residency.home(row).reserved) == (kept > 0), f"row {row}, {name}: list of reserved"
 
 
 def residency_is_sane(state: FleetState) -> None:

@@ -12,7 +12,7 @@ from lorapick.core.placement.compat import drift
 from lorapick.core.placement.controller import stir
 from lorapick.core.podload import PodLoad
 from lorapick.core.relief import relieve
-from lorapick.core.requests import gate, load_note, load_over, release
+from lorapick.core.requests import gate, load_note, load_over, lose_legs, release
 from lorapick.core.restoring import rescue, restore
 from lorapick.core.state import FleetState
 from lorapick.model.effects import PRESSURE_CHANGED, Effect, Note
@@ -51,7 +51,7 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     state.residency.appear(row, event.pod, now=now)
     if state.residency.home(row).caches.relieves:
         state.unloads.appear(row)
-    state.count_slots()
+    state.recount()
     state.refresh(row)
     opening.warm(state, row, now=now)
     gate(state, row)
@@ -79,7 +79,7 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
     state.residency.home(row).excuse()
     stir(state, now=now)
-    state.count_slots()
+    state.recount()
     state.refresh(row)
     return release(state, row, now=now, cause=cause)
 
@@ -117,8 +117,12 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
         state.placement.hurry(now)  # whoever warms up may be needed now
     del state.loads[row]
     state.gates.recount()
-    state.count_slots()
-    return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
+    state.recount()
+    return [
+        *lose_legs(state, row, now=now, cause=event.id),
+        *release(state, row, now=now, cause=event.id),
+        *rescue(state, now=now, cause=event.id),
+    ]
 
 
 def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[Effect]:
@@ -192,7 +196,7 @@ def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
         state.loads[row].limits = msgspec.structs.replace(limits, max_loras=gpu, max_cpu_loras=cpu)
         state.residency.resize(row, gpu_slots=gpu, cpu_slots=cpu)
         state.placement.looks += 1
-        state.count_slots()
+        state.recount()
 
 
 def _restarted(state: FleetState, row: int, *, report: PodReport) -> bool:

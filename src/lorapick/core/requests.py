@@ -5,6 +5,7 @@ answered by exactly one Dispatch or Reject, at once or after one or more Holds.
 Not here: the decision (see `core.deciding`), what pods report (see `core.pods`).
 """
 
+from lorapick.core import splitting
 from lorapick.core.admission.pressure import Pressure
 from lorapick.core.admission.queues import FlowKey
 from lorapick.core.columns import CODE
@@ -68,14 +69,16 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     row = state.columns.row_of.get(event.pod)
     if flight is None or row is None or flight.pod is None or flight.pod == event.pod:
         return []
-    refused, refused_row = flight.pod, flight.row
+    refused, refused_row, leg = flight.pod, flight.row, flight.leg
     effects: list[Effect] = [
         Note(cause=event.id, kind="fallback_served", facts={"picked": refused, "served": event.pod})
     ]
     _undo(state, flight)
     # It never came there, so no load of its adapter began for it; the pod is to blame, not the adapter.
     _take_off(state, flight, now=now, load_failed=_alone(state, flight))
-    assign(state, flight, row=row, now=now)
+    assign(state, flight, row=row, now=now, reserve=leg is not None)
+    if leg is not None and leg.row == row:
+        effects += _leg_over(state, flight, ok=None, now=now, cause=event.id)
     state.residency.home(row).excuse()
     if refused_row >= 0:
         load = state.loads[refused_row]
@@ -99,7 +102,7 @@ def _undo(state: FleetState, flight: Flight) -> None:
     tally.picks_by_tier[tier.word if tier is not None else "base"] -= 1
     if tier is Tier.LOADING:
         tally.coalesced -= 1
-    elif tier is not None and tier < Tier.LOADING:
+    elif tier is not None and tier < Tier.LOADING and flight.leg is None:
         tally.loads -= 1
 
 
@@ -109,10 +112,13 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
     Neither an error nor the headers of a stream say so: vLLM sends those at admission (docs/adr/0008).
     """
     flight = state.flights.get(event.request_id)
-    if flight is None or flight.row < 0 or event.status >= 400:
+    if flight is None:
         return []
+    effects = _leg_over(state, flight, ok=True if flight.request.stream else None, now=now, cause=event.id)
+    if flight.row < 0 or event.status >= 400:
+        return effects
     flight.started = True
-    return [] if flight.request.stream else _ran(state, flight, now=now, cause=event.id)
+    return effects if flight.request.stream else [*effects, *_ran(state, flight, now=now, cause=event.id)]
 
 
 def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> list[Effect]:
@@ -125,8 +131,44 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
 
 
 def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) -> list[Effect]:
-    """Nobody is sent to a pair of pods yet, so nothing can end there."""
-    return []
+    """The pod that decodes has the request now, with its KV or (not `ok`) without."""
+    flight = state.flights.get(event.request_id)
+    if flight is None or flight.leg is None:
+        return []
+    state.tally.legs_failed += not event.ok
+    return _leg_over(state, flight, ok=event.ok, now=now, cause=event.id)
+
+
+def _leg_over(state: FleetState, flight: Flight, *, ok: bool | None, now: Seconds, cause: int) -> list[Effect]:
+    leg = flight.leg
+    if leg is None:
+        return []
+    ended = splitting.end(state, flight, now=now, ok=ok)
+    effects = [effect for load in ended for effect in load_over(state, load, now=now, cause=cause)]
+    for row in (leg.row, flight.row):
+        if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
+            effects += release(state, row, now=now, cause=cause)
+    return effects
+
+
+def expire_legs(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Prefills that should have been over for long are."""
+    effects: list[Effect] = []
+    for request_id in state.legs.overdue(now):
+        flight = state.flights.get(request_id)
+        if flight is not None and flight.leg is not None:
+            state.tally.legs_overdue += 1
+            effects += _leg_over(state, flight, ok=None, now=now, cause=cause)
+    return effects
+
+
+def lose_legs(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
+    """A pod that prefilled is gone: those that it was to prefill are prefilled where they are decoded."""
+    effects: list[Effect] = []
+    for flight in splitting.pod_gone(state, row):
+        state.tally.legs_lost += 1
+        effects += _leg_over(state, flight, ok=None, now=now, cause=cause)
+    return effects
 
 
 def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
@@ -153,19 +195,23 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
         state.queues.attained.ended(flight.request, event, sent=flight.sent)
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1
-    row = flight.row
+    row, leg = flight.row, flight.leg
     state.signals.outcomes.left(outcome, status, seconds=now - flight.arrived, now=now)
+    effects = _leg_over(state, flight, ok=None, now=now, cause=event.id) if outcome is SERVED else []
     if row < 0:
-        return admit(state, now=now, cause=event.id)
-    effects: list[Effect] = []
+        splitting.drop(state, flight, now=now)
+        return [*effects, *admit(state, now=now, cause=event.id)]
     if outcome is SERVED and status is not None and status < 400:
         learn(state, flight, now=now)
         _count_hit(state, flight, now=now)
-        effects = _ran(state, flight, now=now, cause=event.id)
+        effects += _ran(state, flight, now=now, cause=event.id)
     # A client's mistake (4xx) says nothing of the load.
     broken = outcome is FAILED and not flight.started and (status is None or status >= 500)
     if _take_off(state, flight, now=now, load_failed=broken):
         effects += _failed(state, flight, row=row, status=status, now=now, cause=event.id)
+    splitting.drop(state, flight, now=now)
+    if leg is not None and leg.row in state.loads and leg.row != row and state.holds.any_for(leg.row):
+        effects += release(state, leg.row, now=now, cause=event.id)
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     return effects
@@ -181,7 +227,9 @@ def _count_hit(state: FleetState, flight: Flight, *, now: Seconds) -> None:
 
 def learn(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """What an answer teaches of times: that of serving, or what a load added to it."""
-    prices, tier, seconds = state.prices, flight.tier, now - flight.sent
+    if flight.ran_from is None:
+        return  # prefilled elsewhere, and nobody said until when
+    prices, tier, seconds = state.prices, flight.tier, now - flight.ran_from
     if tier is not None and flight.pod is not None:
         state.signals.useful.answered(flight.pod, seconds, tier=tier)
     if tier is None or tier.on_gpu:
@@ -214,7 +262,10 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
         return False
     flight.row = -1
     name = flight.adapter_name
-    failed = name is not None and state.residency.ended(row, name, now=now, load_failed=load_failed)
+    reserved = flight.leg is not None
+    failed = name is not None and state.residency.ended(
+        row, name, now=now, load_failed=load_failed and not reserved, reserved=reserved
+    )
     if name is not None and len(state.unloads):
         state.unloads.touched(row, name, now=now)
     state.loads[row].ended(now)

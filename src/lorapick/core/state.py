@@ -9,6 +9,7 @@ from lorapick.core.admission.alerts import Alerts
 from lorapick.core.admission.estimates import Loads
 from lorapick.core.admission.gates import Gates
 from lorapick.core.admission.holds import Holds
+from lorapick.core.admission.leg_times import LegInFlight, LegTimes, splits
 from lorapick.core.admission.prices import Prices
 from lorapick.core.admission.probation import Probation
 from lorapick.core.admission.quarantine import Quarantine
@@ -45,8 +46,10 @@ class Flight:
         "arrived",
         "blocks",
         "follow_until",
+        "leg",
         "load_then",
         "pod",
+        "ran_from",
         "request",
         "row",
         "sent",
@@ -80,6 +83,10 @@ class Flight:
         """Since when it waits at the picker, for whatever; None: it has not waited."""
         self.sent: Seconds = 0.0
         """When it was dispatched."""
+        self.ran_from: Seconds | None = None
+        """Since when its own pod has it: when it was sent, or prefilled elsewhere; None: nobody knows."""
+        self.leg: LegInFlight | None = None
+        """Its stay on the pod that prefills for it; None: it has none, or that is over."""
         self.load_then = 0.0
         """Requests that its pod had then."""
 
@@ -100,12 +107,18 @@ class Tally:
         "expired",
         "fallbacks",
         "given_back",
+        "late_loads",
+        "legs_by_tier",
+        "legs_failed",
+        "legs_lost",
+        "legs_overdue",
         "loads",
         "on_probation",
         "outcomes",
         "picks_by_tier",
         "quarantines",
         "scoring_errors",
+        "splits",
         "turns",
         "unload_failures",
         "unloads",
@@ -140,6 +153,18 @@ class Tally:
         """Decisions taken by the spare policy because the configured one failed."""
         self.outcomes: Counter[Outcome] = Counter()
         self.picks_by_tier: Counter[str] = Counter()
+        self.splits: Counter[str] = Counter()
+        """Dispatches by where they are prefilled: `split` (elsewhere), `alone`, `nobody_prefills`."""
+        self.legs_by_tier: Counter[str] = Counter()
+        """Legs by the tier of their adapter on the pod that prefills."""
+        self.legs_failed = 0
+        """Prefills that failed; the pod that decodes did them itself."""
+        self.legs_lost = 0
+        """Prefills whose pod went away meanwhile."""
+        self.legs_overdue = 0
+        """Prefills that count as over since nobody said so."""
+        self.late_loads = 0
+        """Adapters that began to be loaded only when the prefill was over, as the pod could not be told before."""
 
 
 class FleetState:
@@ -148,6 +173,10 @@ class FleetState:
     def __init__(self, settings: Settings, *, seed: int) -> None:
         self.settings = settings
         self.seed = seed
+        self.splits = False
+        """Whether requests are split between pods that prefill and pods that decode."""
+        self.loads: dict[int, PodLoad] = {}
+        """Per row."""
         self.reads_prices = False
         """Whether the policy wants to know what things take."""
         self.take_policy(make_policy(settings.picking))
@@ -156,8 +185,6 @@ class FleetState:
         self.now: Seconds = 0.0
         """Time of the event that is being applied."""
         self.columns = PodColumns()
-        self.loads: dict[int, PodLoad] = {}
-        """Per row."""
         self.residency = Residency(self.columns, settings.load_times, clock=lambda: self.now)
         self.residency.retention = settings.retention
         self.prefixes = PrefixIndex(blocks_per_pod=settings.picking.prefix_blocks_per_pod)
@@ -180,6 +207,8 @@ class FleetState:
             self.columns, self.residency.registry, share=settings.admission.probation_slots_share
         )
         self.prices = Prices(loads=Loads(settings.load_times))
+        self.legs = LegTimes()
+        """What is prefilled elsewhere than it is decoded."""
         self.alerts = Alerts()
         self.signals = Tracker()
         """Rates, residencies, latencies of late: changes no decision."""
@@ -207,14 +236,23 @@ class FleetState:
             home = self.residency.home(row)
             columns.load_price[row] = self.prices.of_load(home, columns.load[row], now=self.now)
 
-    def count_slots(self) -> None:
+    def recount(self) -> None:
         """Pods came, went or changed."""
         self.prices.slots = sum(load.limits.max_loras for load in self.loads.values())
+        roles = [pod.role for _, pod in self.columns.live()]
+        self.splits = splits(roles, decide=self.settings.disaggregation.decide)
+        self._read_prices()
 
     def take_policy(self, policy: Policy) -> None:
         """Decide by this one from now on."""
         self.policy = policy
-        self.reads_prices = "load_price" in policy.reads
+        self._read_prices()
+
+    def _read_prices(self) -> None:
+        before, self.reads_prices = self.reads_prices, self.splits or "load_price" in self.policy.reads
+        if self.reads_prices and not before:
+            for row in self.loads:
+                self.refresh(row)
 
     def fail(self, row: int, name: AdapterName, *, now: Seconds) -> Seconds:
         """A pod failed to load an adapter: nobody tries again there for a while; return for how long."""

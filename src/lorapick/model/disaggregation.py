@@ -23,6 +23,15 @@ class Decide(StrEnum):
     """Whenever a pod that prefills is there."""
 
 
+class Choice(StrEnum):
+    """How the two pods are chosen."""
+
+    JOINT = "joint"
+    """By what both cost together, the transfer included; for policies that leave admission to the picker."""
+    INDEPENDENT = "independent"
+    """Each by the policy, first the one that decodes: what other pickers do."""
+
+
 class LinkSpeeds(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes per second of KV between two pods, by how near they are."""
 
@@ -35,10 +44,10 @@ class LinkSpeeds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DisaggregationSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests are split between pods that prefill and pods that decode. Without pods of role `prefill` or a
-    second pod of role `both` beside pods of role `decode`, nothing here matters."""
+    """How requests are split between pods that prefill and pods that decode; of no matter where all do both."""
 
     decide: Decide = Decide.TOKENS
+    choice: Choice = Choice.JOINT
     uncached_tokens: Tokens = 256
     kv_bytes_per_token: Bytes = 131_072
     """32 layers × 8 KV heads × 128 × K and V × 2 bytes (Llama-3.1-8B, FP16)."""

@@ -368,9 +368,9 @@ class GpuReported(Event, frozen=True, kw_only=True):
 
 AnyEvent = (
     PodAppeared | PodChanged | PodDraining | PodGone | PodReported | PodSilent | RequestArrived | RequestRefused
-    | RequestDispatched | ResponseStarted | BodyStarted | PrefillEnded | RequestEnded | LoadStarted | LoadSucceeded | LoadFailed
-    | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed | PeerReported
-    | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared | LoadAsked
-    | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked | DemandRecalled | AdapterDeclared
+    | RequestDispatched | ResponseStarted | BodyStarted | PrefillEnded | RequestEnded | LoadStarted | LoadSucceeded
+    | LoadFailed | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed
+    | PeerReported | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared
+    | LoadAsked | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked | DemandRecalled | AdapterDeclared
     | AdapterChanged | AdapterRetired | ConfigChanged | Ticked | GpuReported
 )  # fmt: skip

@@ -19,6 +19,8 @@ class Why(StrEnum):
     """Its pod is leaving."""
     SCHEDULE = "schedule"
     TRIGGER = "trigger"
+    PAIR = "pair"
+    """A request that is prefilled elsewhere is about to be decoded there."""
     GROUP = "group"
     """It follows one that was called."""
     WARM_UP = "warm_up"

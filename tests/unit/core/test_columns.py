@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lorapick.core.columns import CODE, CODES, EMPTY, PINNED, REASONS, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
+from lorapick.core.frozen import FrozenView
 from lorapick.core.scraped import NEVER_SCRAPED
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Source, Tier
@@ -64,13 +65,13 @@ def test_a_copy_does_not_change():
     columns.add(plain_pod("a"))
     codes = columns.adapter_row("legal")
     codes[0] = int(Tier.GPU_IDLE)
-    copy = columns.frozen("legal")
+    copy = FrozenView(columns, "legal", reads=())
     codes[0] = int(Tier.DISK)
     columns.queue[0] = 5.0
     columns.remove("a")
     assert (copy.codes[0], copy.queue[0], copy.pods[0].name) == (Tier.GPU_IDLE, 0.0, "a")
-    assert columns.frozen(None).codes is None
-    assert columns.frozen("never-heard-of").codes is None
+    assert FrozenView(columns, None, reads=()).codes is None
+    assert FrozenView(columns, "never-heard-of", reads=()).codes is None
     with pytest.raises(TypeError, match="row by row"):
         copy.vectors()
 
@@ -110,8 +111,8 @@ def test_a_copy_has_what_its_policy_reads_and_no_more():
     columns = PodColumns()
     columns.add(plain_pod("a"))
     columns.load[0] = 3.0
-    copy = columns.frozen(None, reads=("load", "scraped", "members"))
+    copy = FrozenView(columns, None, reads=("load", "scraped", "members"))
     columns.load[0] = 4.0
     columns.remove("a")
     assert (copy.load.tolist(), copy.scraped, copy.members) == ([3.0], [NEVER_SCRAPED], ("a",))
-    assert not hasattr(columns.frozen(None), "load")
+    assert not hasattr(FrozenView(columns, None, reads=()), "load")

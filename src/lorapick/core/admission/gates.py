@@ -140,6 +140,8 @@ class Gates:
         keeps = self.keeps.get(row)
         if not code and keeps is not None and keeps.endangered(home) is not None:
             code = _BUDGET  # until a touch has made another adapter the next to go
+        if not code and home.endangers_reserved():
+            code = _BUDGET  # until the request that it is reserved for has come
         if not self._slots:
             return code, inf
         return code, 0.0 if self._turns.taken(row) else home.shadow.gpu_slots - len(home.in_use)

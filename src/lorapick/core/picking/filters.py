@@ -37,7 +37,7 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
         return STALE
     if query.base is not None and view.base[row] != query.base:
         return WRONG_BASE
-    if view.prefill_only[row]:
+    if (view.decode_only if query.prefill else view.prefill_only)[row]:
         return WRONG_ROLE
     if query.mask is not None and query.mask[row]:
         return query.mask[row]
@@ -65,6 +65,7 @@ def passing(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
     # Most decisions: nobody is refused, and the columns know that.
     if (
         view.none_shut(now)
+        and not query.prefill
         and query.mask is None
         and (query.base is None or (query.base == 0 and len(view.base_models) == 1))
     ):
@@ -81,24 +82,25 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
     """The tests of `veto` in one loop without a call per row."""
     oldest = float("-inf") if query.ignore_stale else now
     # Columns are longer than `rows`; the range ends the loop.
-    common = (range(view.rows), view.gate, view.prefill_only, view.queue, view.max_queue, view.fresh_until)
+    other_role = view.decode_only if query.prefill else view.prefill_only
+    common = (range(view.rows), view.gate, other_role, view.queue, view.max_queue, view.fresh_until)
     codes = query.codes
     if codes is None:
         rows = [
             row
-            for row, gate, prefill, queue, limit, fresh, kept in zip(*common, view.kept, strict=False)
-            if not gate and not prefill and queue < limit and fresh >= oldest and kept < inf
+            for row, gate, other, queue, limit, fresh, kept in zip(*common, view.kept, strict=False)
+            if not gate and not other and queue < limit and fresh >= oldest and kept < inf
         ]
     else:
         # A rank that is not known is 0 and fits everywhere.
         rank, bits, loading, idle, pin = query.rank, TIER_BITS, LOADING, IDLE, PINNED
         rows = [
             row
-            for row, gate, prefill, queue, limit, fresh, code, pressure, most, left, kept in zip(
+            for row, gate, other, queue, limit, fresh, code, pressure, most, left, kept in zip(
                 *common, codes, view.pressure, view.max_rank, view.slots_left, view.kept, strict=False
             )
             if not gate
-            and not prefill
+            and not other
             and queue < limit
             and fresh >= oldest
             and (tier := code & bits)
@@ -117,7 +119,8 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
 def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.bool_]:
     """Rows that `veto` passes, all at once. Which filter refused the others is rebuilt only when someone asks."""
     view = columns.vectors()
-    may: NDArray[np.bool_] = (view.gate == 0) & (view.queue < view.max_queue) & (view.prefill_only == 0)
+    other_role = view.decode_only if query.prefill else view.prefill_only
+    may: NDArray[np.bool_] = (view.gate == 0) & (view.queue < view.max_queue) & (other_role == 0)
     if not query.ignore_stale:
         may &= view.fresh_until >= now
     if query.base is not None:

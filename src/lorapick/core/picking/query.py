@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from lorapick.core.columns import CODE, NO_BASE, PodColumns
+from lorapick.core.picking.legs import Legs
 from lorapick.core.scraped import Scraped
 from lorapick.model.adapters import Adapter
 from lorapick.model.pods import GpuSource, Pod
@@ -42,6 +43,7 @@ class FleetView(Protocol):
     pressure: "array[int]"
     base: "array[int]"
     prefill_only: "array[int]"
+    decode_only: "array[int]"
 
     @property
     def room(self) -> list[float]:
@@ -84,8 +86,8 @@ class Query:
     """A request as filters and policies see it. Rows are those of the view it was prepared on."""
 
     __slots__ = (
-        "adapter", "base", "codes", "costs", "first_block", "ignore_stale", "in_flight", "kv", "mask", "rank",
-        "request_id", "seed", "session_row",
+        "adapter", "base", "codes", "costs", "first_block", "ignore_stale", "in_flight", "kv", "legs", "mask",
+        "prefill", "rank", "request_id", "seed", "session_row",
     )  # fmt: skip
 
     def __init__(self, request_id: RequestId, adapter: AdapterName | None) -> None:
@@ -111,6 +113,10 @@ class Query:
         """Own requests for the adapter that pods have, all pods together; 0 unless `Policy.counts_in_flight`."""
         self.seed = 0
         """The run's seed, for chance of the policy's own (see `core.draw`)."""
+        self.prefill = False
+        """Whether a pod is looked for that does its prefill only."""
+        self.legs: Legs | None = None
+        """Who could prefill it elsewhere; None: nobody, or nobody is asked."""
         self.ignore_stale = False
         """Last resort: pods with old reports may serve when no other can."""
 

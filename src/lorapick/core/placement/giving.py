@@ -124,7 +124,7 @@ def undo(state: FleetState, row: int, *, command: Command, now: Seconds) -> None
     That it should have been there by now is no evidence; a request that runs, or a word of the pod since, is.
     """
     cell = state.residency.home(row).cells.get(command.adapter)
-    if cell is None or cell.in_flight or cell.since < command.asked:
+    if cell is None or cell.in_flight > cell.reserved or cell.since < command.asked:
         return
     if cell.tier is Tier.LOADING or (cell.tier.on_gpu and not cell.proven):
         state.residency.left(row, command.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)

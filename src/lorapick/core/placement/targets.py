@@ -11,7 +11,7 @@ from lorapick.model.units import AdapterName
 ORDER: dict[Why, int] = {why: place for place, why in enumerate(Why)}
 """Earlier ones go first."""
 INSISTED: dict[Why, None] = dict.fromkeys(
-    (Why.PIN, Why.OPERATOR, Why.HANDOVER, Why.SCHEDULE, Why.TRIGGER, Why.GROUP, Why.WARM_UP, Why.REGISTER)
+    (Why.PIN, Why.PAIR, Why.OPERATOR, Why.HANDOVER, Why.SCHEDULE, Why.TRIGGER, Why.GROUP, Why.WARM_UP, Why.REGISTER)
 )
 """Somebody asked for it, or a pod needs it: not counted against the churn budget."""
 

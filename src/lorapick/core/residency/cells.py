@@ -26,6 +26,7 @@ class Cell:
         "in_flight",
         "pinned",
         "proven",
+        "reserved",
         "since",
         "source",
         "tier",
@@ -41,6 +42,8 @@ class Cell:
         self.evidence_kind: Evidence | None = None
         self.in_flight = 0
         """Requests of ours that the pod has not ended."""
+        self.reserved = 0
+        """Of these, the ones that are still being prefilled elsewhere: its engine does not know of them yet."""
         self.active = False
         """The last scrape named it in flight: traffic that bypasses us counts too."""
         self.pinned = False
@@ -104,7 +107,8 @@ class PodResidency:
     """Cells and shadow of one pod."""
 
     __slots__ = (
-        "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "process_start", "row", "shadow",
+        "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "process_start", "reserved",
+        "row", "shadow",
     )  # fmt: skip
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds, shadow: Shadow | None = None) -> None:
@@ -121,6 +125,8 @@ class PodResidency:
         """When the last scrape that brought a report was sent."""
         self.in_use: dict[AdapterName, None] = {}
         """Adapters with requests in flight, or on their way into a slot: what the pod's batch has to have room for."""
+        self.reserved: dict[AdapterName, None] = {}
+        """Adapters of requests that are still being prefilled elsewhere; in use as well."""
         self.loading = 0
         """Loads under way."""
         self.excused = False
@@ -163,4 +169,8 @@ class PodResidency:
         if name in self.shadow.pinned:
             return True
         cell = self.cells.get(name)
-        return cell is not None and (cell.in_flight > 0 or cell.active or cell.tier is Tier.LOADING)
+        return cell is not None and (cell.in_flight > cell.reserved or cell.active or cell.tier is Tier.LOADING)
+
+    def endangers_reserved(self) -> bool:
+        """Whether the next load would throw out an adapter whose slot is reserved: its engine may not know that yet."""
+        return bool(self.reserved) and self.shadow.free <= 0 and self.shadow.next_out(self.busy) in self.reserved

@@ -15,7 +15,7 @@ Not here: who should be where (`core.placement`), which names pods accept (`core
 from collections.abc import Callable
 
 from lorapick.core.columns import PodColumns
-from lorapick.core.residency.cells import EndedLoad, PodResidency
+from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
 from lorapick.core.residency.loading import LoadClock
 from lorapick.core.residency.moves import Moves
 from lorapick.core.residency.reports import Listed
@@ -129,6 +129,43 @@ class Residency(Moves):
             self._write(home, name)  # it serves now
         return before
 
+    def reserve(self, row: int, name: AdapterName) -> Tier:
+        """A request for `name` will come to the pod once it is prefilled elsewhere; return the tier believed now.
+
+        It counts as in flight, so that its slot is not given to others. The engine has not used the adapter yet.
+        """
+        home = self._pods[row]
+        cell = home.cell(name)
+        before = cell.tier
+        if before is _IDLE and (cell.in_flight or cell.active):
+            before = _SERVING
+        cell.in_flight += 1
+        cell.reserved += 1
+        home.reserved[name] = None
+        self._write(home, name)
+        return before
+
+    def claimed(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
+        """A request whose slot was reserved is at the pod now; return whether a load of its adapter begins."""
+        home = self._pods[row]
+        cell = home.cells[name]
+        self._release(home, name, cell=cell)
+        home.shadow.asked(name)
+        if not home.shadow.touch(name):
+            self._use(home, name, now=now)
+        begins = cell.tier < _LOADING
+        if begins:
+            self._begin_load(home, name, cell=cell, now=now, source=Source.INFERRED)
+        else:
+            self._write(home, name)
+        return begins
+
+    @staticmethod
+    def _release(home: PodResidency, name: AdapterName, *, cell: Cell) -> None:
+        cell.reserved -= 1
+        if not cell.reserved:
+            home.reserved.pop(name, None)
+
     def ran(self, row: int, name: AdapterName, *, now: Seconds, kind: Evidence = Evidence.ANSWER) -> EndedLoad | None:
         """Something shows that the pod ran the adapter just now: it is on the GPU. Return the load that this ended."""
         home = self._pods[row]
@@ -143,14 +180,16 @@ class Residency(Moves):
             self._use(home, name, now=now)
         return load
 
-    def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool) -> bool:
-        """One request less. With `load_failed` it failed before anything of it ran.
+    def ended(self, row: int, name: AdapterName, *, now: Seconds, load_failed: bool, reserved: bool = False) -> bool:
+        """One request less. With `load_failed` it failed before anything of it ran; `reserved`: it never came there.
 
         If nothing has shown that the adapter is there since it was to be loaded, it is not: return True. That holds
         past the expected end of the load too, and for the first of several that wait for it.
         """
         home = self._pods[row]
         cell = home.cells[name]
+        if reserved:
+            self._release(home, name, cell=cell)
         cell.in_flight -= 1
         deferred, idle = name in home.shadow.deferred, not cell.in_flight
         failed = False
@@ -163,7 +202,7 @@ class Residency(Moves):
             home.shadow.drop(name, Tier.DISK)
             self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
-        elif cell.tier is _IDLE and not home.shadow.touch(name):
+        elif cell.tier is _IDLE and not reserved and not home.shadow.touch(name):
             # The engine touches an adapter in each step it runs in, so its recency is the end of the last request.
             self._use(home, name, now=now)
         if not cell.in_flight:

@@ -1,0 +1,238 @@
+"""Prefill on another pod: who could do it, who does, and when it is over.
+
+In: a query being prepared; a choice; what becomes of requests that are split. Out: legs of the query; legs in flight,
+with reservations on the pods that decode. Not here: which pair is best (see `core.picking.pairing`).
+
+A leg is a request's stay on the pod that prefills for it. Until it is over the engine of the pod that decodes knows
+nothing of the request, so that its adapter there has only our word against an eviction: see `Residency.reserve`, and
+`Gates`, which lets no load begin that would throw it out.
+"""
+
+from copy import copy
+
+from lorapick.core.admission.leg_times import LegInFlight
+from lorapick.core.columns import TIER_BITS
+from lorapick.core.picking.filters import passing
+from lorapick.core.picking.legs import Leg, Legs
+from lorapick.core.picking.pairing import split
+from lorapick.core.picking.pick import pick
+from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.query import Query
+from lorapick.core.placement import giving
+from lorapick.core.placement.targets import Target
+from lorapick.core.residency.cells import EndedLoad
+from lorapick.core.state import FleetState, Flight
+from lorapick.model.disaggregation import Choice, Decide, PairCosts
+from lorapick.model.effects import Effect
+from lorapick.model.placement import Why
+from lorapick.model.requests import Request
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
+
+BYTES_PER_TOKEN = 4
+"""Of English text; where nobody counted tokens."""
+UNKNOWN_TOKENS = 256
+"""Taken for a prompt of unknown length that is prefilled elsewhere all the same (`decide: always`)."""
+LOADING = Tier.LOADING
+TIERS = tuple(Tier)
+
+
+def tokens_of(request: Request) -> Tokens | None:
+    """Prompt tokens, counted or estimated from bytes; None: not even those are known."""
+    if request.prompt_tokens is not None:
+        return request.prompt_tokens
+    size = request.prompt_bytes if request.prompt_bytes is not None else request.body_bytes
+    return None if size is None else -(-size // BYTES_PER_TOKEN)
+
+
+# -- who could
+
+
+def find_legs(state: FleetState, query: Query, request: Request) -> Legs | None:
+    """Pods that could prefill a request, best of each place; None: none could now, so that it is not split.
+
+    Nobody waits for a pod to prefill: the pod that decodes can do it.
+    """
+    settings, columns = state.settings.disaggregation, state.columns
+    leg_query = as_leg(query)
+    rows = _without_second_load(state, query, rows=passing(leg_query, columns, now=state.now))
+    if not rows:
+        return None
+    known = tokens_of(request)
+    if known is None and settings.decide is not Decide.ALWAYS:
+        return None
+    tokens = UNKNOWN_TOKENS if known is None else known
+    free = columns.free_slots
+    found = sorted(
+        (_leg(state, query, row=row, tokens=tokens) for row in rows),
+        key=lambda leg: (leg.seconds + leg.price, -free[leg.row]),
+    )
+    by_zone: dict[str, Leg] = {}
+    by_node: dict[str, Leg] = {}
+    for leg in found:
+        node = leg.pod.labels.get(settings.node_label)
+        if leg.pod.zone is not None:
+            by_zone.setdefault(leg.pod.zone, leg)
+        if node is not None:
+            by_node.setdefault(node, leg)
+    return Legs(settings, tokens, state.legs.per_token, found[0], by_zone, by_node)
+
+
+def as_leg(query: Query) -> Query:
+    """The same request, looking for a pod that prefills."""
+    found = copy(query)
+    found.prefill = True
+    found.session_row = -1
+    return found
+
+
+def _without_second_load(state: FleetState, query: Query, *, rows: list[int]) -> list[int]:
+    """While the adapter is on its way to a pod that prefills, no other one begins to load it [R3.3]."""
+    codes, name = query.codes, query.adapter
+    if codes is None or name is None:
+        return rows
+    decodes = state.columns.decode_only
+    if all(decodes[row] for row in state.residency.loading_rows(name)):
+        return rows
+    return [row for row in rows if codes[row] & TIER_BITS >= LOADING]
+
+
+def _leg(state: FleetState, query: Query, *, row: int, tokens: Tokens) -> Leg:
+    columns, costs, codes = state.columns, query.costs, query.codes
+    pod = columns.pods[row]
+    assert pod is not None
+    work = state.legs.queued.get(row, 0) + tokens * (1.0 - query.kv.get(row, 0.0))
+    seconds, price = state.legs.per_token * work, 0.0
+    if codes is not None:
+        tier = codes[row] & TIER_BITS
+        if tier < LOADING:
+            seconds += costs.from_disk if tier == Tier.DISK else costs.from_cpu
+            price = columns.load_price[row]
+        elif tier == LOADING:
+            seconds += costs.remaining.get(row, 0.0)
+    return Leg(row, pod, seconds, price)
+
+
+# -- who does
+
+
+def choose(
+    state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio
+) -> tuple[int, PairCosts | None]:
+    """Row of the pod that prefills for a row that decodes, -1: that one itself; and what was compared."""
+    if query.legs is not None:
+        found = split(query, query.legs, view=state.columns, row=row)
+        state.tally.splits["split" if found.leg is not None else "alone"] += 1
+        return (found.leg.row if found.leg is not None else -1), found.costs
+    if not state.splits:
+        return -1, None
+    if joint(state):
+        state.tally.splits["nobody_prefills"] += 1
+        return -1, None
+    tokens, settings = tokens_of(request), state.settings.disaggregation
+    uncached = 0.0 if tokens is None else tokens * (1.0 - query.kv.get(row, 0.0))
+    if settings.decide is not Decide.ALWAYS and uncached < settings.uncached_tokens:
+        state.tally.splits["alone"] += 1
+        return -1, None
+    other = pick(as_leg(query), state.columns, now=state.now, draw=draw, policy=policy, fallbacks=0).row
+    state.tally.splits["split" if other not in (-1, row) else "nobody_prefills"] += 1
+    return (-1 if other == row else other), None
+
+
+def joint(state: FleetState) -> bool:
+    """Whether pairs are chosen by what both cost."""
+    return state.policy.coalesces and state.settings.disaggregation.choice is Choice.JOINT
+
+
+def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: int) -> list[Effect]:
+    """The request goes to `row` to be prefilled, and to its own pod afterwards: reserve its adapter's slot there."""
+    name = flight.adapter_name
+    tier = state.residency.dispatched(row, name, now=now) if name is not None else None
+    if tier is not None:
+        state.tally.legs_by_tier[tier.word] += 1
+        if tier < LOADING:
+            state.tally.loads += 1
+            state.placement.load_began(row, now=now)
+            state.prices.demand.load_began(now)
+    cached = state.prefixes.match(flight.blocks).get(row, 0.0) if flight.blocks else 0.0
+    known = tokens_of(flight.request)
+    tokens = round((UNKNOWN_TOKENS if known is None else known) * (1.0 - cached))
+    leg = LegInFlight(row, tokens, now, state.legs.queued.get(row, 0), tier)
+    flight.leg = leg
+    state.legs.begin(flight.request.id, leg)
+    state.loads[row].dispatched(now)
+    state.signals.dispatched(state.columns.targets[row].pod, now=now)
+    if flight.blocks:
+        state.prefixes.record(row, flight.blocks)
+    state.refresh(row)
+    return _bring(state, flight.row, name, now=now, cause=cause) if name is not None else []
+
+
+def _bring(state: FleetState, row: int, name: AdapterName, *, now: Seconds, cause: int) -> list[Effect]:
+    """Have the pod that decodes load the adapter during the prefill, or keep it there if it would be the next to go."""
+    home = state.residency.home(row)
+    if home.cells[name].tier < LOADING or home.endangers_reserved():
+        effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
+        state.gates.refresh(row)
+        return effects
+    return []
+
+
+# -- when it is over
+
+
+def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> list[EndedLoad]:
+    """The leg is over, if there is one: well, badly, or (None) nobody knows. Return loads that have ended.
+
+    From now on the pod that decodes has the request.
+    """
+    leg, name = flight.leg, flight.adapter_name
+    if leg is None:
+        return []
+    flight.leg = None
+    flight.ran_from = now if ok is not None else None
+    state.legs.end(leg)
+    ended: list[EndedLoad] = []
+    if leg.row in state.loads:
+        if ok:
+            state.legs.learn(leg, now=now)
+        load = _leave(state, leg, name=name, now=now, ok=ok)
+        ended += [load] if load is not None else []
+    if name is not None and flight.row >= 0:
+        began = state.residency.claimed(flight.row, name, now=now)
+        if began:
+            state.tally.loads += 1
+            state.tally.late_loads += 1
+            state.placement.load_began(flight.row, now=now)
+        state.refresh(flight.row)
+    return ended
+
+
+def drop(state: FleetState, flight: Flight, *, now: Seconds) -> None:
+    """The request ended before its leg did, if it has one: the pod that prefilled is rid of it too."""
+    leg, flight.leg = flight.leg, None
+    if leg is not None:
+        state.legs.end(leg)
+        if leg.row in state.loads:
+            _leave(state, leg, name=flight.adapter_name, now=now, ok=None)
+
+
+def _leave(
+    state: FleetState, leg: LegInFlight, *, name: AdapterName | None, now: Seconds, ok: bool | None
+) -> EndedLoad | None:
+    row, load = leg.row, None
+    if name is not None:
+        if ok:
+            state.quarantine.worked(row, name)
+            load = state.residency.ran(row, name, now=now)
+        state.residency.ended(row, name, now=now, load_failed=ok is False)
+    state.loads[row].ended(now)
+    state.signals.left(state.columns.targets[row].pod, sent=leg.sent, now=now)
+    state.refresh(row)
+    return load
+
+
+def pod_gone(state: FleetState, row: int) -> list[Flight]:
+    """A pod that prefilled is gone: whose legs were there. Their own pods prefill."""
+    state.legs.gone(row)
+    return [flight for flight in state.flights.values() if flight.leg is not None and flight.leg.row == row]
