@@ -13,6 +13,7 @@ from lorapick.pod.values import (
     AdapterUnmerged,
     FirstToken,
     Kernel,
+    KvExpired,
     Memory,
     Merging,
     PodConfig,
@@ -71,6 +72,7 @@ class Work:
         self.gone = False
         self.gone_at = 0
         self.cached = 0
+        self.received = request.kv is not None
 
 
 class Load:
@@ -92,10 +94,18 @@ class Merge:
         self.weights, self.start, self.end = weights, start, end
 
 
+class Kept:
+    """KV that waits to be fetched."""
+
+    def __init__(self, work, until):
+        self.work, self.until, self.released_as = work, until, None
+
+
 class PodTwin:
     def __init__(self, config: PodConfig, adapters, *, now, draw=None):
         self.config, self.static, self.draw = config, list(adapters), draw
         self.events = []
+        self.releases = self.receptions = 0
         self.start(now)
 
     def start(self, now):
@@ -118,6 +128,7 @@ class PodTwin:
         self.sent_for = []
         self.blocked, self.short, self.debt = False, False, 0
         self.folded, self.heading_for, self.just_there, self.only = None, [], False, None
+        self.kept = []
 
     # ---- inputs ----
 
@@ -127,6 +138,12 @@ class PodTwin:
         return getattr(self, action)(argument, now) is not False
 
     def run(self, now):
+        self.run_activities(now)
+        while self.activity is None and self.kept and min(each.until for each in self.kept) <= now:
+            self.wake(min(each.until for each in self.kept))
+            self.run_activities(now)
+
+    def run_activities(self, now):
         while self.activity is not None and self.activity.end <= now:
             done, self.activity = self.activity, None
             if isinstance(done, Load):
@@ -146,7 +163,13 @@ class PodTwin:
         weights = self.names.get(request.adapter)
         blocks = config.kv_blocks - (self.pages([weights]) if self.unified and weights else 0)
         limit = min(config.max_model_len, blocks * config.block_size)
-        if any(work.id == request.id for work in self.in_flight()):
+        if any(work.id == request.id for work in self.in_flight()) or request.id in self.waiting_for_fetch():
+            return False
+        if request.kv is not None and (request.kv.adapter != request.adapter or request.prefill_only):
+            return False
+        if request.prefill_only and (
+            request.output_tokens != 1 or self.unified or config.merging.mode is not Merging.NEVER
+        ):
             return False
         if request.adapter is not None and request.adapter not in self.names:
             return False
@@ -160,6 +183,14 @@ class PodTwin:
         self.arrival_order.append(work)
         self.wake(now)
         return True
+
+    def release_kv(self, request_id, now):
+        for each in self.kept:
+            if each.work.id == request_id and each.released_as is None:
+                each.released_as = self.next_release()
+                self.releases += 1
+                self.wake(now)
+                return
 
     def abort(self, request_id, now):
         for work in self.in_flight():
@@ -207,6 +238,9 @@ class PodTwin:
     def in_flight(self):
         return [work for work in self.arrival_order if not work.gone]
 
+    def waiting_for_fetch(self):
+        return {each.work.id for each in self.kept if each.released_as is None}
+
     def pending(self):
         loading = [self.activity.weights] if isinstance(self.activity, Load) else []
         return self.orders + loading + self.to_load
@@ -222,11 +256,16 @@ class PodTwin:
         """Blocks needed to compute the next token."""
         return -(-(work.request.prompt_tokens + work.tokens) // self.config.block_size)
 
+    def holders(self):
+        return self.running + [each.work for each in self.kept]
+
     def held(self):
-        return {block for work in self.running for block in work.blocks}
+        return {block for work in self.holders() for block in work.blocks}
 
     def used(self):
-        return len(self.held()) + sum(self.blocks_of(work) - len(work.blocks) for work in self.running)
+        kept = sum(-(-each.work.request.prompt_tokens // self.config.block_size) for each in self.kept)
+        own = sum(self.blocks_of(work) for work in self.running) + kept
+        return len(self.held()) + own - sum(len(work.blocks) for work in self.holders())
 
     def evict_cached(self):
         while self.cache and self.used() + len(self.cache) > self.capacity():
@@ -272,9 +311,25 @@ class PodTwin:
 
     def leave(self, work):
         self.running.remove(work)
+        self.free(work)
+        self.use(work.weights)
+
+    def free(self, work):
         held = self.held()
         self.cache += [block for block in reversed(work.blocks) if block not in held]
-        self.use(work.weights)
+
+    def let_kept_go(self, t):
+        for each in self.kept:
+            if each.released_as is None and each.until <= t:
+                each.released_as = self.next_release()
+                self.events.append(KvExpired(t=t, request_id=each.work.id))
+        released = [each for each in self.kept if each.released_as is not None]
+        for each in sorted(released, key=lambda each: each.released_as):
+            self.kept.remove(each)
+            self.free(each.work)
+
+    def next_release(self):
+        return sum(each.released_as is not None for each in self.kept)
 
     def done(self, work):
         work.gone = True
@@ -308,6 +363,8 @@ class PodTwin:
         self.drop_aborted()
         for work in alive:
             if work.tokens == work.request.output_tokens:
+                if work.request.prefill_only:
+                    self.kept.append(Kept(work, t + self.config.kv_hold))
                 self.leave(work)
                 self.done(work)
                 self.count["finished"] += 1
@@ -344,6 +401,7 @@ class PodTwin:
         config = self.config
         self.drop_aborted()
         self.let_go(t)
+        self.let_kept_go(t)
         preempted = False
         while self.used() > self.capacity():
             self.evict_cached()
@@ -400,7 +458,7 @@ class PodTwin:
                 continue
             if self.drains:
                 absent = weights is not None and weights not in self.gpu
-                if not work.started and (self.orders or absent):
+                if absent or (self.orders and not work.started):
                     return True
             elif weights not in [None, *self.active()] and len(self.active()) >= self.most:
                 continue
@@ -409,7 +467,7 @@ class PodTwin:
                 return True
             if not self.join(work, t):
                 return False
-            self.tokens_left -= work.request.prompt_tokens + work.tokens - work.reused
+            self.tokens_left -= max(1, work.request.prompt_tokens + work.tokens - work.reused)
         return True
 
     def join(self, work, t):
@@ -429,6 +487,11 @@ class PodTwin:
             return False
         tokens = work.request.prompt_tokens + work.tokens
         work.reused = min(hits, (tokens - 1) // config.block_size) * config.block_size
+        if not work.started:
+            work.cached = work.reused
+        if work.received:
+            work.received, work.reused = False, tokens
+            self.receptions += 1
         self.cache = [block for block in self.cache if block not in work.blocks]
         self.waiting.remove(work)
         self.running.append(work)
@@ -447,7 +510,6 @@ class PodTwin:
             prefill += work.request.prompt_tokens + work.tokens - work.reused
             if not work.gone and not work.started:
                 work.started = True
-                work.cached = work.reused
                 self.count["queried_tokens"] += work.request.prompt_tokens
                 self.count["cached_tokens"] += work.cached
                 self.count["misses" if work.waited else "hits"] += 1
@@ -566,9 +628,10 @@ class PodTwin:
         """True when an operation begins; the batch is drained."""
         front = self.waiting[0] if self.waiting else None
         if not self.orders:
-            if front is not None and front.started:
+            absent = front is not None and front.weights is not None and front.weights not in self.gpu
+            if not absent and front is not None and front.started:
                 return False
-            if front is None or front.weights is None or front.weights in self.gpu:
+            if not absent:
                 self.drain_since = None
                 return False
         if self.running:
@@ -713,5 +776,6 @@ class PodTwin:
             in_flight=tuple(names),
             time=TimeSpent(**time),
             merged=self.folded.name if self.folded is not None else None,
+            kv_held=len(self.waiting_for_fetch()),
             **self.count,
         )

@@ -22,11 +22,13 @@ from lorapick.pod.values import (
     AdapterSpec,
     AdapterUnloaded,
     Kernel,
+    KvExpired,
     Memory,
     MergePolicy,
     Merging,
     PodConfig,
     PodRequest,
+    ReceivedKv,
     RequestFailed,
     StepCosts,
     SwapCosts,
@@ -69,6 +71,7 @@ def configs(draw):
         max_batched_tokens=draw(st.sampled_from([None, 6, 20])),
         unload_frees=draw(st.booleans()),
         load_failure_share=draw(st.sampled_from([0.0, 0.0, 0.25, 1.0])),
+        kv_hold=draw(st.sampled_from([30, 100, 3000])) * UNIT,
     )
 
 
@@ -108,11 +111,15 @@ def chain(document, blocks):
 @st.composite
 def requests(draw):
     prompt = draw(st.integers(1, 24))
+    adapter = draw(st.sampled_from([None, *NAMES]))
+    prefill_only = draw(st.integers(0, 4)) == 0
     return PodRequest(
         id=f"r{draw(st.integers(0, 40))}",
-        adapter=draw(st.sampled_from([None, *NAMES])),
+        adapter=adapter,
         prompt_tokens=prompt,
-        output_tokens=draw(st.integers(1, 14)),
+        output_tokens=1 if prefill_only else draw(st.integers(1, 14)),
+        prefill_only=prefill_only,
+        kv=draw(st.sampled_from([None, None, None, None, ReceivedKv(adapter=adapter), ReceivedKv(adapter="a")])),
         blocks=chain(draw(st.integers(0, 2)), draw(st.sampled_from([prompt // BLOCK, prompt // BLOCK, 0, 1]))),
     )
 
@@ -123,6 +130,7 @@ SPECS = st.builds(
 INPUTS = st.one_of(
     *[st.tuples(st.just("submit"), requests())] * 6,
     st.tuples(st.just("abort"), st.integers(0, 40).map("r{}".format)),
+    st.tuples(st.just("release_kv"), st.integers(0, 40).map("r{}".format)),
     st.tuples(st.just("load"), st.one_of(st.sampled_from(NAMES), SPECS)),
     st.tuples(st.just("unload"), st.sampled_from(NAMES)),
     st.tuples(st.just("register"), SPECS),
@@ -204,6 +212,7 @@ def play(config, script, seed, unit=UNIT):
             compare([asked.stats(now)], [twin.stats(now)])
             for work in twin.in_flight():
                 assert asked.tokens_out(work.id, now) == work.tokens
+            assert {each.request_id for each in asked._machine.handover.held.values()} == twin.waiting_for_fetch()
             assert asked.registered == tuple(twin.names)
         else:
             expected = twin.do(action, argument, now)
@@ -214,7 +223,7 @@ def play(config, script, seed, unit=UNIT):
     assert silent.advance(now) == asked.said
     stats = asked.stats(now)
     assert stats == silent.stats(now)
-    assert (stats.running, stats.waiting) == (0, 0)
+    assert (stats.running, stats.waiting, stats.kv_held) == (0, 0, 0)
     assert stats.kv_usage == 0.0 or stats.merged is not None
     return twin
 
@@ -253,13 +262,22 @@ def busy_config(rng, mode):
         max_model_len=32,
         max_batched_tokens=rng.choice([None, None, 5, 12, 30]),
         unload_frees=slots == 2,
+        kv_hold=rng.choice([100, 1000, 10_000]) * UNIT,
         load_failure_share=rng.choice([0.0, 0.0, 0.0, 0.1]),
     )
 
 
+def handed(rng, adapter):
+    """What some requests have, of which only the prompt is wanted, or whose KV comes from elsewhere."""
+    kind = rng.random()
+    if kind < 0.15:
+        return {"output_tokens": 1, "prefill_only": True}
+    return {"kv": ReceivedKv(adapter=adapter)} if kind < 0.25 else {}
+
+
 def busy_script(rng):
     """Mostly requests for adapters that exist, in bursts, with everything else in between."""
-    script = []
+    script, handed_over = [], []
     spread = rng.choice([10, 60, 200])
     for index in range(rng.randint(40, 120)):
         kind = rng.random()
@@ -268,16 +286,21 @@ def busy_script(rng):
             blocks = chain(rng.randint(0, 2), prompt // BLOCK)
             adapter = rng.choice([None, "a", "a", "b", "c", "d"])
             size = {"prompt_tokens": prompt, "output_tokens": rng.randint(1, 16), "blocks": blocks}
-            step = ("submit", PodRequest(id=f"r{index}", adapter=adapter, **size))
-        elif kind < 0.83:
+            request = PodRequest(id=f"r{index}", adapter=adapter, **(size | handed(rng, adapter)))
+            step = ("submit", request)
+            if request.prefill_only:
+                handed_over.append(request.id)
+        elif kind < 0.82 and handed_over:
+            step = ("release_kv", rng.choice(handed_over[-3:]))
+        elif kind < 0.85:
             step = ("abort", f"r{rng.randint(max(0, index - 8), index)}")
-        elif kind < 0.88:
+        elif kind < 0.89:
             step = ("load", rng.choice([*STATIC, AdapterSpec(name="e", rank=8, size=rng.choice([16, 32]))]))
-        elif kind < 0.90:
-            step = ("unload", rng.choice(NAMES))
         elif kind < 0.92:
+            step = ("unload", rng.choice(NAMES))
+        elif kind < 0.94:
             step = ("register", rng.choice(STATIC))
-        elif kind < 0.925:
+        elif kind < 0.945:
             step = ("restart", None)
         else:
             step = ("look", None)
@@ -295,9 +318,13 @@ def test_busy_pods_equal_twins(mode):
         seen["drains"] += twin.time["drain"] > 0
         seen["unloaded"] += sum(isinstance(event, AdapterUnloaded) for event in twin.events)
         seen["failed"] += sum(isinstance(event, RequestFailed) for event in twin.events)
+        seen["expired"] += sum(isinstance(event, KvExpired) for event in twin.events)
+        seen["released"] += twin.releases
+        seen["received"] += twin.receptions
         seen["to disk"] += sum(isinstance(event, AdapterEvicted) and event.tier == Tier.DISK for event in twin.events)
     # The comparison is worth something only if everything happened many times.
     rare = ["swaps", "evictions", "preemptions", "cached_tokens", "hits", "misses", "failed", "to disk", "unloaded"]
+    rare += ["released", "expired", "received"]
     rare += ["drains"] if mode is SwapMode.DRAIN else []
     assert all(seen[what] > 25 for what in rare), seen
 

@@ -22,6 +22,7 @@ class Job:
         "adapter",
         "cached",
         "id",
+        "keeps",
         "keys",
         "loads_seen",
         "offset",
@@ -31,6 +32,7 @@ class Job:
         "parked",
         "place",
         "prompt",
+        "received",
         "reused",
         "since",
         "started",
@@ -53,7 +55,11 @@ class Job:
         self.cached: Tokens
         """Prompt tokens found in the prefix cache when it first joined."""
         self.reused: Tokens
-        """Tokens found in the prefix cache when it last joined."""
+        """Tokens that were there when it last joined, in the prefix cache or received: not to be computed."""
+        self.keeps = request.prefill_only
+        """Its KV is held when it is over."""
+        self.received = request.kv is not None
+        """Its prompt's KV has come from another pod, and it has not joined yet."""
         self.started = False
         self.waited = False
         """It was in the queue while a load of its adapter began or went on."""
@@ -166,6 +172,15 @@ class Span:
             index += 1
         while index and origin + index * step > now:
             index -= 1
+        return index
+
+    def first_at(self, t: Seconds) -> int:
+        """The first step that ends at or after `t`."""
+        index = max(1, int((t - self.origin) / self.step))
+        while index > 1 and self.at(index - 1) >= t:
+            index -= 1
+        while self.at(index) < t:
+            index += 1
         return index
 
     def cut(self, now: Seconds) -> None:

@@ -33,22 +33,21 @@ class Drain:
     def next(self, queue: Queue) -> Job | None:
         """The first in the queue if it may join; None: it may not, and so may nobody."""
         job = queue.front()
-        if job is None or job.started:
-            return job
+        if job is None:
+            return None
         absent = job.adapter is not None and not job.adapter.on_gpu
-        return None if absent or self._loader.orders else job
+        return None if absent or (self._loader.orders and not job.started) else job
 
     def is_due(self, queue: Queue) -> bool:
         """Whether the batch is to run dry: a load is ordered, or the first in the queue needs one."""
         if self._loader.orders:
             return True
         front = queue.front()
-        if front is not None and front.started:
-            return False  # preempted: part of the batch that is being finished
-        if front is None or front.adapter is None or front.adapter.on_gpu:
+        if front is not None and front.adapter is not None and not front.adapter.on_gpu:
+            return True
+        if front is None or not front.started:  # one that was preempted is part of the batch that is being finished
             self.since = None
-            return False
-        return True
+        return False
 
     def begin(self, t: Seconds) -> None:
         """The batch runs dry from now on, unless it does already."""

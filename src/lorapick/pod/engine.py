@@ -27,6 +27,7 @@ from lorapick.pod.errors import (
     UnknownAdapter,
     UnknownRequest,
 )
+from lorapick.pod.handover import HeldKv, check_handover
 from lorapick.pod.lru import AdapterCopy
 from lorapick.pod.machine import STEPPING, Machine
 from lorapick.pod.unified import pages_for
@@ -102,29 +103,34 @@ class PodEngine:
     def submit(self, request: PodRequest, now: Seconds) -> None:
         """Queue a request.
 
-        Raises UnknownAdapter, PromptTooLong, RankTooLarge, AdapterTooLarge, BadRequest (id in use, sizes < 1).
+        Raises UnknownAdapter, PromptTooLong, RankTooLarge, AdapterTooLarge, BadRequest (id in use, sizes < 1, what
+        `handover.check_handover` refuses), KvMismatch.
         """
         self._run(now)
         machine = self._machine
         adapter = self._adapter_of(request)
-        keys: Sequence[int] = request.blocks
-        if keys:
-            keys = keys[: request.prompt_tokens // self.config.block_size]
-        if adapter is None:
-            job = Job(request, None, keys, now)
-        else:
-            if keys:
-                salt = adapter.salt
-                keys = [salt ^ block for block in keys]
-            job = Job(request, adapter, keys, now)
+        job = Job(request, adapter, self._keys_of(request, adapter), now)
+        if adapter is not None:
             # One less while it loads: this request, too, waits for that load.
             job.loads_seen = adapter.loads - adapter.loading
         machine.arrive(job, now)
 
+    def _keys_of(self, request: PodRequest, adapter: AdapterCopy | None) -> Sequence[int]:
+        keys: Sequence[int] = request.blocks
+        if not keys:
+            return keys
+        keys = keys[: request.prompt_tokens // self.config.block_size]
+        if adapter is None:
+            return keys
+        salt = adapter.salt
+        return [salt ^ block for block in keys]
+
     def _adapter_of(self, request: PodRequest) -> AdapterCopy | None:
         """The copy that will serve a request that may be served."""
-        if request.id in self._machine.jobs:
+        if request.id in self._machine.jobs or request.id in self._machine.handover.held:
             raise BadRequest(f"request id {request.id} is in flight: choose another")
+        if request.prefill_only or request.kv is not None:
+            check_handover(request, self.config)
         if request.prompt_tokens < 1 or request.output_tokens < 1:
             raise BadRequest(
                 f"{request.prompt_tokens} prompt and {request.output_tokens} output tokens: both must be at least 1"
@@ -177,6 +183,33 @@ class PodEngine:
             machine.queue.remove(job)
             machine.seating.reopen()
         machine.wake(now)
+
+    def release_kv(self, request_id: RequestId, now: Seconds) -> bool:
+        """Another pod has fetched the KV of a request of which only the prompt was wanted, or nobody will.
+
+        False: none is held, or no longer. A busy pod frees the blocks when the step that is running ends.
+        """
+        self._run(now)
+        released = self._machine.handover.release(request_id)
+        if released:
+            self._machine.wake(now)
+        return released
+
+    def held_kv(self, request_id: RequestId, now: Seconds) -> HeldKv | None:
+        """What is held for another pod under a request's id; None: nothing, or no longer."""
+        self._run(now)
+        return self._machine.handover.held.get(request_id)
+
+    def cached_tokens(self, request: PodRequest, now: Seconds) -> Tokens:
+        """Prompt tokens that a request would find in the prefix cache if it joined now."""
+        self._run(now)
+        adapter = self._registry.get(request.adapter) if request.adapter is not None else None
+        if adapter is None and request.adapter is not None:
+            return 0
+        machine, size = self._machine, self.config.block_size
+        steps = machine.batch.steps + views.steps_done(machine, now)
+        _, hits = machine.kv.find(self._keys_of(request, adapter), steps)
+        return min(hits, (request.prompt_tokens - 1) // size) * size
 
     def load(self, adapter: AdapterSpec | AdapterName, now: Seconds) -> None:
         """Queue an activation; ends with SwapEnded or SwapFailed. No event when it already holds a slot.

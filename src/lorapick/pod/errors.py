@@ -52,6 +52,22 @@ class AdapterTooLarge(PodError):
         self.limit = limit
 
 
+class KvMismatch(PodError):
+    """The KV that came with a request was computed under another adapter."""
+
+    def __init__(self, wanted: AdapterName | None, found: AdapterName | None) -> None:
+        super().__init__(
+            f"the prompt's KV was computed under {_adapter(found)} and the request is for {_adapter(wanted)}: "
+            "prefill it under the same"
+        )
+        self.wanted = wanted
+        self.found = found
+
+
+def _adapter(name: AdapterName | None) -> str:
+    return "the base model" if name is None else f"adapter {name}"
+
+
 class BadRequest(PodError):
     """The request can not be a request: an id in use, no prompt, nothing to generate."""
 

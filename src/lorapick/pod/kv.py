@@ -97,6 +97,7 @@ class KvPool:
         self._seats = 0
         self._sum = 0
         self._hashed = 0
+        """Blocks with ids of running requests, less those without of requests whose KV is kept."""
         self.calm = -1
         """Known to `fit` up to this many steps."""
         self._residues = [0] * size
@@ -105,7 +106,7 @@ class KvPool:
     def used(self, steps: int) -> int:
         """Blocks that the running requests need for the step after `steps`."""
         if not self._seats:
-            return len(self.held)
+            return len(self.held) - self._hashed
         phase = steps % self.size
         padding: int = sum(map(mul, self._residues, self._padding[phase : phase + self.size]))
         own = (self._sum + self._seats * steps + padding) // self.size - self._hashed
@@ -201,6 +202,21 @@ class KvPool:
         self._residues[start % self.size] -= 1
         if keys:
             self._hashed -= len(keys)
+            own = self._stop_sharing(keys) if self.extra else keys
+            self.held.difference_update(own)
+            self.idle.add(own)
+
+    def keep(self, start: int, *, tokens: Tokens) -> None:
+        """A request runs no more, and its blocks, those of `tokens` tokens, stay in use until they are freed."""
+        self._seats -= 1
+        self._sum -= start
+        self._residues[start % self.size] -= 1
+        self._hashed -= -(-tokens // self.size)
+
+    def free(self, keys: Sequence[int], tokens: Tokens) -> None:
+        """Let go of blocks that were kept; those with ids stay cached."""
+        self._hashed += -(-tokens // self.size) - len(keys)
+        if keys:
             own = self._stop_sharing(keys) if self.extra else keys
             self.held.difference_update(own)
             self.idle.add(own)

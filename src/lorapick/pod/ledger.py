@@ -4,7 +4,7 @@ In: what the machine reports as it happens. Out: totals, and `TimeSpent` up to a
 Not here: gauges (they are read off the machine).
 """
 
-from lorapick.model.units import Seconds
+from lorapick.model.units import Seconds, Tokens
 from lorapick.pod.swaps import Load
 from lorapick.pod.values import TimeSpent
 
@@ -42,6 +42,15 @@ class Ledger:
         self.finished = self.hits = self.misses = 0
         self.prefill = self.decode = self.drain = self.idle = self.merge = 0.0
         self.deallocation = self.transfer = self.initialisation = self.warm_up = 0.0
+
+    def began(self, prompt: Tokens, *, cached: Tokens, hit: bool) -> None:
+        """A request has joined the batch for the first time."""
+        self.queried_tokens += prompt
+        self.cached_tokens += cached
+        if hit:
+            self.hits += 1
+        else:
+            self.misses += 1
 
     def charge_load(self, load: Load, now: Seconds) -> None:
         """Add a load's phases up to `now`."""

@@ -26,6 +26,7 @@ from lorapick.model.units import RequestId, Seconds, Tokens
 from lorapick.pod.batch import Job, Span
 from lorapick.pod.draining import Drain
 from lorapick.pod.folding import Folding
+from lorapick.pod.handover import Handover
 from lorapick.pod.kernels import batch_and_timer
 from lorapick.pod.kv import KvPool
 from lorapick.pod.ledger import Ledger
@@ -100,6 +101,7 @@ class Machine:
         )
         self.seating.step_tokens = config.max_batched_tokens
         self.queue = self.seating.queue
+        self.handover = Handover(self.kv, self.batch, hold=config.kv_hold, events=self.events)
         self.drain = self.seating.drain = Drain(self.loader, self.batch) if config.mode is SwapMode.DRAIN else None
         self.folding = self.seating.folding = (
             Folding(config.merging) if config.merging.mode is not Merging.NEVER else None
@@ -141,6 +143,8 @@ class Machine:
                     self._end_span(self.due)
             elif self.phase is LOADING:
                 self._end_load(self.due)
+            elif self.phase is IDLE:
+                self._end_idle(self.due)
             else:
                 self._end_merge(self.due)
 
@@ -161,8 +165,11 @@ class Machine:
             if not self.firsts:
                 self.due = self.span.end
         elif self.phase is IDLE:
-            self.ledger.idle += now - self.since
-            self._schedule(now)
+            self._end_idle(now)
+
+    def _end_idle(self, t: Seconds) -> None:
+        self.ledger.idle += t - self.since
+        self._schedule(t)
 
     def _give_first_tokens(self, t: Seconds) -> None:
         for job in self.firsts:
@@ -193,7 +200,9 @@ class Machine:
         self._schedule(t)
 
     def _finish(self, job: Job, t: Seconds) -> None:
-        self.seating.leave(job)
+        self.seating.leave(job, keep=job.keeps)
+        if job.keeps:
+            self.handover.keep(job, t)
         del self.jobs[job.id]
         self.ended[job.id] = job.out
         self.ledger.finished += 1
@@ -215,6 +224,8 @@ class Machine:
             seating.drop_aborted()
         if self.loader.leaving:
             self.loader.let_go(t)
+        if self.handover.let_go(t):
+            seating.reopen()
         steps = self.batch.steps
         preempted = steps > self.kv.calm and not self.kv.fits(steps) and seating.preempt(t)
         if self.loader.orders and self._follow_orders(t):
@@ -237,15 +248,15 @@ class Machine:
         else:
             self.phase = IDLE
             self.since = t
-            self.due = inf
+            self.due = self.handover.due
             seating.debt = 0
 
     # ---- spans ----
 
     def _begin_span(self, t: Seconds) -> None:
         batch, span, folding, seating = self.batch, self.span, self.folding, self.seating
-        tokens = 0
-        if seating.joiners:
+        tokens, joined = 0, bool(seating.joiners)
+        if joined:
             for job in seating.joiners:
                 tokens += job.prompt + job.out - job.reused
                 if not job.aborted:
@@ -263,7 +274,9 @@ class Machine:
         span.begin(t, origin=t + tokens * self.config.prefill_per_token, step=step, count=count)
         if folding is not None:
             # Who joined counts in the next decision.
-            span.count = 1 if tokens else folding.last_step(span)
+            span.count = 1 if joined else folding.last_step(span)
+        if self.handover.held and self.handover.due < span.end:
+            span.count = span.first_at(self.handover.due)
         self.phase = STEPPING
         self.due = span.origin + (1 if self.firsts else span.count) * step
 
@@ -276,7 +289,7 @@ class Machine:
             or (seating.stale and self.queue.count and (self.watchful or not seating.blocked))
         ):
             return True
-        if self.loader.leaving and self.loader.unused():
+        if self.handover.released or (self.loader.leaving and self.loader.unused()):
             return True
         return bool(self.loader.orders) and self.drain is None and self.batch.active < self.slots
 
@@ -287,17 +300,10 @@ class Machine:
         if job.started:
             return
         job.started = True
-        job.cached = job.reused
         self.firsts.append(job)
         if self.retained is not None and adapter is not None:
             self.retained.used(adapter)
-        ledger = self.ledger
-        ledger.queried_tokens += job.prompt
-        ledger.cached_tokens += job.cached
-        if job.waited:
-            ledger.misses += 1
-        else:
-            ledger.hits += 1
+        self.ledger.began(job.prompt, cached=job.cached, hit=not job.waited)
         self.events.append(RequestStarted(t=t, request_id=job.id, hit=not job.waited, cached_tokens=job.cached))
 
     # ---- loads ----

@@ -94,11 +94,14 @@ class Seating:
         self.stale = True
         self.blocked = False
 
-    def leave(self, job: Job) -> None:
-        """A running request is over, or is sent back."""
+    def leave(self, job: Job, *, keep: bool = False) -> None:
+        """A running request is over, or is sent back; `keep`: the blocks of its prompt stay in use."""
         start = job.prompt - job.offset
         self.batch.leave(job)
-        self.kv.leave(job.keys, start)
+        if keep:
+            self.kv.keep(start, tokens=job.prompt)
+        else:
+            self.kv.leave(job.keys, start)
         adapter = job.adapter
         if adapter is not None and adapter.on_gpu:
             self._levels.touch(adapter)
@@ -179,7 +182,7 @@ class Seating:
                 self.blocked = True
                 return left
             queue.take(job)
-            left -= job.prompt + job.out - job.reused
+            left -= (job.prompt + job.out - job.reused) or 1
         return left
 
     def _admit_only(self, only: tuple[AdapterCopy | None, ...], t: Seconds, *, left: float) -> float:
@@ -196,7 +199,7 @@ class Seating:
                 self.blocked = True
                 return left
             self.queue.remove(job)
-            left -= job.prompt + job.out - job.reused
+            left -= (job.prompt + job.out - job.reused) or 1
         return left
 
     def _seat(self, job: Job, t: Seconds) -> bool:
@@ -216,6 +219,10 @@ class Seating:
         batch.join(job)
         # The last token is always computed: its output is the next token.
         job.reused = min(hits, (tokens - 1) // kv.size) * kv.size if hits else 0
+        if not job.started:
+            job.cached = job.reused
+            if job.received:
+                job.reused = tokens  # that last token is a decode step's
         if adapter is not None and adapter.on_gpu:
             self._levels.touch(adapter)
         self.joiners.append(job)

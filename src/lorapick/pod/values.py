@@ -129,6 +129,9 @@ class PodConfig(msgspec.Struct, frozen=True, kw_only=True):
     unload_frees: bool = False
     """An unload waits until nobody uses the adapter, and then drops its weights from both memory levels (SGLang).
     False: it forgets the name, and the weights stay until the LRU moves on (vLLM)."""
+    kv_hold: Seconds = 480.0
+    """For how long the KV of a request of which only the prompt was wanted stays in memory when nobody releases it;
+    vLLM's `VLLM_NIXL_ABORT_REQUEST_TIMEOUT`."""
     load_failure_share: Ratio = 0.0
     """Share of loads that fail at the end of their transfer, drawn with the `draw` the pod was given."""
 
@@ -139,6 +142,13 @@ class AdapterSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: AdapterName
     rank: int = 16
     size: Bytes = 65_536_000
+
+
+class ReceivedKv(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """KV of a whole prompt that another pod computed."""
+
+    adapter: AdapterName | None
+    """Under which it was computed; None: the base model. It is of no use to any other."""
 
 
 class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -152,6 +162,12 @@ class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """At least 1."""
     blocks: tuple[BlockId, ...] = ()
     """Ids of the prompt's full KV blocks, chained and seeded by the adapter."""
+    prefill_only: bool = False
+    """Only its prompt is wanted: it has one output token, and its KV blocks stay in use until `release_kv`, or until
+    `PodConfig.kv_hold` is over."""
+    kv: ReceivedKv | None = None
+    """The prompt's KV has come from another pod: the request needs its blocks and no prompt compute. None: it has to
+    be computed."""
 
 
 class PodEvent(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
@@ -192,6 +208,12 @@ class RequestFailed(PodEvent, frozen=True, kw_only=True):
 
     request_id: RequestId
     why: str
+
+
+class KvExpired(PodEvent, frozen=True, kw_only=True):
+    """Nobody fetched the KV of a request of which only the prompt was wanted; its blocks are free again."""
+
+    request_id: RequestId
 
 
 class SwapStarted(PodEvent, frozen=True, kw_only=True):
@@ -296,3 +318,5 @@ class PodStats(msgspec.Struct, frozen=True, kw_only=True):
     time: TimeSpent
     merged: AdapterName | None = None
     """The adapter that is folded into the base weights."""
+    kv_held: int = 0
+    """Requests that are over and whose KV waits to be fetched by another pod."""

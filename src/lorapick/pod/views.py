@@ -39,6 +39,7 @@ def stats_of(machine: Machine, now: Seconds) -> PodStats:
         misses=ledger.misses,
         time=_time(machine, now),
         merged=_merged(machine),
+        kv_held=len(machine.handover.held),
     )
 
 
@@ -185,10 +186,12 @@ def _check_memory(machine: Machine, now: Seconds) -> None:
     kv, batch = machine.kv, machine.batch
     steps = batch.steps + steps_done(machine, now)
     own = sum(-(-(job.prompt + steps - job.offset) // kv.size) - len(job.keys) for job in batch.running)
+    kept = machine.handover.all()
+    own += sum(-(-each.tokens // kv.size) - len(each.keys) for each in kept)
     used = kv.used(steps)
     assert used == own + len(kv.held), f"{used} blocks counted, {own} + {len(kv.held)} in use"
     assert used <= kv.blocks, f"{used} blocks in use of {kv.blocks}"
-    keys = [key for job in batch.running for key in job.keys]
+    keys = [key for job in batch.running for key in job.keys] + [key for each in kept for key in each.keys]
     assert set(keys) == kv.held, f"{len(set(keys))} blocks with ids are held, {len(kv.held)} counted"
     shares = len(kv.held) + sum(kv.extra.values())
     assert shares == len(keys), f"{len(keys)} shares in blocks with ids, {shares} counted"
