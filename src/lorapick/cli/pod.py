@@ -10,11 +10,14 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 import uvloop
+from msgspec.structs import replace
 
 from lorapick.live.podserver import (
     CannotListenError,
@@ -25,8 +28,8 @@ from lorapick.live.podserver import (
     read_adapters,
     serve,
 )
-from lorapick.live.podserver.options import MAX_ADAPTERS
-from lorapick.model.pods import Engine, PodLimits
+from lorapick.live.podserver.options import MAX_ADAPTERS, HandoverOptions
+from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.pod.errors import PodError
 from lorapick.pod.values import AdapterSpec, PodConfig, SwapMode
 
@@ -34,6 +37,7 @@ _COUNT = re.compile(r"-?[0-9]+", re.ASCII)
 _MOST_DIGITS = 9
 _DEFAULT = PodConfig()
 _LIMITS = PodLimits()
+_HANDOVER = HandoverOptions()
 
 
 def register(app: typer.Typer) -> None:
@@ -65,46 +69,45 @@ def pod(
     metrics_garbage: Annotated[bool, typer.Option(help="/metrics answers nonsense.")] = False,
     metrics_hang: Annotated[bool, typer.Option(help="/metrics never answers.")] = False,
     kv_events_port: Annotated[int | None, typer.Option(help="ZMQ port for KV events; 0: any free one.")] = None,
+    role: Annotated[str, typer.Option(help="prefill, decode or both: its part in a fleet.")] = Role.BOTH.value,
+    sidecar: Annotated[bool | None, typer.Option(help="Heed x-prefiller-host-port; prefill pods do not.")] = None,
+    prefillers: Annotated[str, typer.Option(help="ip:port,... that may be asked to prefill; empty: any.")] = "",
+    prefill_timeout: Annotated[float, typer.Option(help="Seconds for their answer.")] = _HANDOVER.prefill_timeout,
+    kv_bandwidth: Annotated[float, typer.Option(help="Bytes of KV per second from them.")] = _HANDOVER.kv_bandwidth,
+    kv_hold: Annotated[float, typer.Option(help="Seconds that KV waits for another pod.")] = _DEFAULT.kv_hold,
+    reserve: Annotated[bool, typer.Option(help="Hold the adapter while another pod prefills.")] = False,
     drain_timeout: Annotated[float, typer.Option(help="Seconds for requests in flight after SIGTERM.")] = 10.0,
     seed: Annotated[int, typer.Option(help="Seed of the load failures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
 ) -> None:
     """Run one emulated vLLM pod: real routes, real metrics, modelled time and memory."""
-    try:
-        options = PodServerOptions(
-            name=name,
-            host=host,
-            port=port,
-            base_model=base_model,
-            config=PodConfig(
-                limits=_limits(max_loras, max_cpu_loras, rank=max_lora_rank, requests=max_num_seqs),
-                mode=mode,
-                block_size=block_size,
-                kv_blocks=kv_blocks,
-                max_model_len=max_model_len,
-                load_failure_share=load_failure_share,
-                unload_frees=engine == Engine.SGLANG,
-            ),
-            engine=_engine(engine),
-            adapters=_adapters(adapters, "--adapters"),
-            catalogue=_adapters(catalogue, "--catalogue"),
-            speed=speed,
-            runtime_lora=runtime_lora,
-            report_loaded=report_loaded,
-            seed=seed,
-            metrics_lag=metrics_lag,
-            metrics_fault="hang" if metrics_hang else "garbage" if metrics_garbage else "ok",
-            kv_events_port=kv_events_port,
-            drain_timeout=drain_timeout,
+    with _refusals():
+        options = PodServerOptions(name=name, host=host, port=port, base_model=base_model, speed=speed, seed=seed)
+        limits = _limits(max_loras, max_cpu_loras, rank=max_lora_rank, requests=max_num_seqs)
+        tokens = PodConfig(block_size=block_size, kv_blocks=kv_blocks, max_model_len=max_model_len)
+        frees = engine == Engine.SGLANG
+        loads = replace(tokens, limits=limits, mode=mode, load_failure_share=load_failure_share, unload_frees=frees)
+        options = replace(
+            options, config=replace(loads, kv_hold=kv_hold * speed), engine=_engine(engine), role=_role(role)
         )
+        allowed = tuple(prefillers.split(",")) if prefillers else None
+        speeds = HandoverOptions(prefill_timeout=prefill_timeout, kv_bandwidth=kv_bandwidth)
+        options = replace(options, handover=replace(speeds, sidecar=sidecar, prefillers=allowed, reserve=reserve))
+        known, on_disk = _adapters(adapters, "--adapters"), _adapters(catalogue, "--catalogue")
+        options = replace(options, adapters=known, catalogue=on_disk, runtime_lora=runtime_lora)
+        fault = "hang" if metrics_hang else "garbage" if metrics_garbage else "ok"
+        options = replace(options, report_loaded=report_loaded, metrics_lag=metrics_lag, metrics_fault=fault)
+        options = replace(options, kv_events_port=kv_events_port, drain_timeout=drain_timeout)
         uvloop.run(_run(options, as_json=as_json))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
     except (OptionsError, PodError, CannotListenError) as error:
-        _refuse(error)
-
-
-def _refuse(error: Exception) -> NoReturn:
-    print(f"lorapick pod: {error}", file=sys.stderr)
-    raise typer.Exit(2) from None
+        print(f"lorapick pod: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
 
 
 async def _run(options: PodServerOptions, *, as_json: bool) -> None:
@@ -125,6 +128,7 @@ def _say_ready(options: PodServerOptions, served: Served, *, as_json: bool) -> N
         "pid": os.getpid(),
         "base_model": options.base_model,
         "adapters": len(options.adapters),
+        "role": options.role,
     }
     text = f"{options.name} ready at {served.url}: {options.base_model} and {len(options.adapters)} adapters"
     print(json.dumps(facts) if as_json else text, flush=True)
@@ -135,6 +139,13 @@ def _engine(word: str) -> Engine:
         return Engine(word)
     except ValueError:
         raise OptionsError(f"--engine {word}: emulated are vllm and sglang") from None
+
+
+def _role(word: str) -> Role:
+    try:
+        return Role(word)
+    except ValueError:
+        raise OptionsError(f"--role {word}: a pod's role is {', '.join(Role)}") from None
 
 
 def _limits(slots: int, host: int, *, rank: int, requests: int) -> PodLimits:

@@ -35,6 +35,11 @@ def run(*flags: str) -> Result:
         (["--mode", "magic"], ["magic", "drain"]),
         (["--host", "192.0.2.1"], ["192.0.2.1"]),
         (["--port", "70000"], ["port is 70000"]),
+        (["--role", "cook"], ["--role cook", "prefill"]),
+        (["--prefillers", "10.0.0.1:8000,pod-7:8000"], ["prefillers", "'pod-7:8000'", "ip:port"]),
+        (["--prefillers", "10.0.0.1:08000"], ["write 10.0.0.1:08000 as 10.0.0.1:8000"]),
+        (["--prefill-timeout", "-1"], ["prefill_timeout is -1.0 s"]),
+        (["--kv-bandwidth", "0"], ["kv_bandwidth is 0.0"]),
     ],
 )
 def test_bad_input_exits_2_and_says_what_would_be_right(flags: list[str], parts: list[str]) -> None:
@@ -65,7 +70,7 @@ def test_a_port_in_use_is_named() -> None:
 
 def test_help_names_every_switch() -> None:
     shown = run("--help").stdout
-    for flag in ("--adapters", "--speed", "--mode", "--report-loaded", "--metrics-hang", "--no-runtime-lora"):
+    for flag in ("--adapters", "--speed", "--mode", "--report-loaded", "--metrics-hang", "--no-runtime-lora", "--role"):
         assert flag in shown
 
 

@@ -5,6 +5,7 @@ In: a finished or running request. Out: `Answer`. Not here: JSON (see `dialects`
 
 import msgspec
 
+from lorapick.live.podserver.refusals import Json
 from lorapick.model.units import AdapterName, PodName, Tokens
 
 
@@ -19,11 +20,15 @@ class Answer(msgspec.Struct, kw_only=True):
     """As the client will see it: the adapter's name, or the base model's."""
     prompt_tokens: Tokens
     cached_tokens: Tokens = 0
+    cached_elsewhere: Tokens | None = None
+    """What the pod that prefilled had cached; None: this pod's own number is told."""
     output_tokens: Tokens = 0
     finish_reason: str = "length"
     text: str = ""
     """All of it; empty while streaming."""
     fingerprint: str | None = None
+    kv_transfer_params: Json | None = None
+    """Where this request's KV is, for the pod that decodes; None: nobody asked to keep it."""
 
 
 def fingerprint(pod: PodName, adapter: AdapterName | None, tier: str | None) -> str:

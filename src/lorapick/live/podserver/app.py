@@ -29,13 +29,15 @@ from lorapick.live.podserver.dialects import Chat, Completions
 from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.faults import Faults, FaultSwitch, FaultyRoutes
 from lorapick.live.podserver.generate import Endpoint, Generator
+from lorapick.live.podserver.handover import Handover
 from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.kv_publisher import KvPublisher
 from lorapick.live.podserver.metrics import CountedRoutes, build_registry
 from lorapick.live.podserver.more_dialects import Messages, Responses
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.pooling import Pooling
-from lorapick.live.podserver.refusals import RefusalError, bad_request, http_refusal
+from lorapick.live.podserver.refusals import KV_REFUSED, RefusalError, bad_request, http_refusal
+from lorapick.live.podserver.sidecar import Sidecar
 from lorapick.model.pods import Engine
 
 VLLM_VERSION = "0.32.0"
@@ -53,8 +55,13 @@ def build_app(options: PodServerOptions) -> Starlette:
     driver.publisher = _publisher(options)
     faults = msgspec.convert({"metrics": options.metrics_fault, "metrics_lag": options.metrics_lag}, Faults)
     switch = FaultSwitch(faults)
-    registry, counters = build_registry(options, driver, switch)
-    routes = [*_model_routes(options, driver), *_status_routes(driver), *_emulator_routes(options, driver, switch)]
+    handover = Handover(options, driver, clock=clock)
+    registry, counters = build_registry(options, driver, switch, handovers=handover.counts)
+    routes = [
+        *_model_routes(options, driver, handover=handover),
+        *_status_routes(driver),
+        *_emulator_routes(options, driver, switch=switch, handover=handover),
+    ]
     paths = [route.path for route in routes if isinstance(route, Route)]
 
     @asynccontextmanager
@@ -65,15 +72,26 @@ def build_app(options: PodServerOptions) -> Starlette:
             yield
         finally:
             running.cancel()
+            await handover.close()
             if driver.publisher is not None:
                 driver.publisher.close()
 
     return Starlette(
         routes=[*routes, _metrics_route(registry)],
         lifespan=lifespan,
-        middleware=[Middleware(CountedRoutes, counters, paths), Middleware(FaultyRoutes, switch)],
+        middleware=[
+            Middleware(CountedRoutes, counters, paths),
+            Middleware(FaultyRoutes, switch),
+            *_sidecar(options, handover),
+        ],
         exception_handlers={RefusalError: _refused, HTTPException: _http_error, ClientDisconnect: _nobody},
     )
+
+
+def _sidecar(options: PodServerOptions, handover: Handover) -> list[Middleware]:
+    if not options.has_sidecar:
+        return []
+    return [Middleware(Sidecar, options.handover, calls=handover.calls, counts=handover.counts)]
 
 
 def _publisher(options: PodServerOptions) -> KvPublisher | None:
@@ -98,8 +116,8 @@ def _post(path: str, endpoint: Endpoint) -> Route:
     return Route(path, endpoint, methods=["POST"])
 
 
-def _model_routes(options: PodServerOptions, driver: PodDriver) -> list[BaseRoute]:
-    generator = Generator(options, driver)
+def _model_routes(options: PodServerOptions, driver: PodDriver, *, handover: Handover) -> list[BaseRoute]:
+    generator = Generator(options, driver, handover=handover)
     pooling = Pooling(generator)
     adapters = AdapterRoutes(options, driver)
     routes: list[BaseRoute] = [
@@ -153,13 +171,15 @@ def _status_routes(driver: PodDriver) -> list[BaseRoute]:
     ]
 
 
-def _emulator_routes(options: PodServerOptions, driver: PodDriver, switch: FaultSwitch) -> list[BaseRoute]:
+def _emulator_routes(
+    options: PodServerOptions, driver: PodDriver, *, switch: FaultSwitch, handover: Handover
+) -> list[BaseRoute]:
     async def state(request: Request) -> Response:
         del request
         stats = msgspec.to_builtins(driver.stats())
         endpoint = None if driver.publisher is None else driver.publisher.endpoint
-        facts = {"name": options.name, "registered": driver.registered, "kv_events": endpoint, "stats": stats}
-        return MsgspecResponse(facts)
+        facts = {"name": options.name, "role": options.role, "registered": driver.registered}
+        return MsgspecResponse({**facts, "kv_events": endpoint, "stats": stats})
 
     async def faults(request: Request) -> Response:
         if request.method == "POST":
@@ -172,19 +192,22 @@ def _emulator_routes(options: PodServerOptions, driver: PodDriver, switch: Fault
     async def restart(request: Request) -> Response:
         del request
         driver.restart()
+        handover.holder.restarted()
         return MsgspecResponse({"process_start_time_seconds": driver.started_wall})
 
     return [
         Route("/emulator/state", state),
         Route("/emulator/faults", faults, methods=["GET", "POST"]),
         _post("/emulator/restart", restart),
+        *handover.holder.routes(),
     ]
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     del request
     assert isinstance(error, RefusalError)
-    return MsgspecResponse(error.body(), status_code=error.status)
+    headers = {KV_REFUSED: error.kv_refused} if error.kv_refused else None
+    return MsgspecResponse(error.body(), status_code=error.status, headers=headers)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -52,6 +52,8 @@ class Body(msgspec.Struct):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = 1
+    kv_transfer_params: dict[str, object] | None = None
+    """See `wire.kv_transfer`."""
 
 
 class CompletionBody(Body):

@@ -133,7 +133,7 @@ class Completions(OpenAIStream):
             "prompt_logprobs": None,
             "prompt_token_ids": None,
         }
-        return self._whole(answer, choice) | {"kv_transfer_params": None}
+        return self._whole(answer, choice) | {"kv_transfer_params": answer.kv_transfer_params}
 
     def first(self, answer: Answer) -> Iterator[bytes]:
         """Nothing comes before the first token."""
@@ -181,8 +181,8 @@ class Chat(OpenAIStream):
             "stop_reason": None,
             "token_ids": None,
         }
-        tail = {"prompt_logprobs": None, "prompt_token_ids": None, "kv_transfer_params": None}
-        return self._whole(answer, choice) | tail
+        tail = {"prompt_logprobs": None, "prompt_token_ids": None}
+        return self._whole(answer, choice) | tail | {"kv_transfer_params": answer.kv_transfer_params}
 
     def first(self, answer: Answer) -> Iterator[bytes]:
         """The role, with no text yet."""

@@ -13,21 +13,26 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec import structs
+
 from lorapick.live.podserver.clock import ModelClock
 from lorapick.live.podserver.kv_publisher import KvPublisher
 from lorapick.live.podserver.records import PodRecords
 from lorapick.live.podserver.refusals import RefusalError, internal
 from lorapick.live.podserver.ticket import Ticket
-from lorapick.model.units import AdapterName, RequestId, Seconds
+from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 from lorapick.pod.engine import PodEngine
+from lorapick.pod.errors import PodError
 from lorapick.pod.values import (
     AdapterSpec,
     AdapterUnloaded,
     FirstToken,
+    KvExpired,
     PodConfig,
     PodEvent,
     PodRequest,
     PodStats,
+    ReceivedKv,
     RequestFailed,
     RequestFinished,
     RequestStarted,
@@ -66,6 +71,8 @@ class PodDriver:
         """Unix time of the start or the last restart."""
         self.publisher: KvPublisher | None = None
         """Tells of KV blocks; None: nobody is told."""
+        self.kv_expired: Callable[[RequestId], None] = lambda _request_id: None
+        """Told when a prefilled request's KV has waited for too long."""
         self.failure: str | None = None
         """Why the engine died; None: it lives."""
 
@@ -98,13 +105,58 @@ class PodDriver:
             raise internal(self.failure)
         now = self._live()
         self._engine.submit(request, now)
-        ticket = Ticket(request, arrived=now, finish_reason=finish_reason, streams=streams)
-        self._tickets[request.id] = ticket
+        return self._admit(Ticket(request, arrived=now, finish_reason=finish_reason, streams=streams))
+
+    def expect(self, request: PodRequest, *, finish_reason: str, streams: bool) -> Ticket:
+        """Take a request whose KV is on its way here; the model gets it with `begin`.
+
+        Raises RefusalError when the engine is dead.
+        """
+        if self.failure is not None:
+            raise internal(self.failure)
+        return self._admit(Ticket(request, arrived=self._live(), finish_reason=finish_reason, streams=streams))
+
+    def begin(self, ticket: Ticket, *, prefilled: bool) -> None:
+        """Give an expected request to the model: its KV is there if `prefilled`, else its prompt is computed.
+
+        What the model refuses fails the ticket.
+        """
+        now = self._live()
+        if ticket.done:
+            return
+        ticket.pulling = None
+        if prefilled:
+            ticket.request = structs.replace(ticket.request, kv=ReceivedKv(adapter=ticket.request.adapter))
+        try:
+            self._engine.submit(ticket.request, now)
+        except PodError as error:
+            del self._tickets[ticket.request.id]
+            ticket.fail(internal(str(error)))
+        self._wake.set()
+
+    def cached_tokens(self, request: PodRequest) -> Tokens:
+        """Prompt tokens whose KV is here already."""
+        return self._engine.cached_tokens(request, self._live())
+
+    def holds_kv(self, request_id: RequestId) -> bool:
+        """Whether a prefilled request's KV waits for another pod."""
+        return self._engine.held_kv(request_id, self._live()) is not None
+
+    def release_kv(self, request_id: RequestId) -> bool:
+        """Let go of a prefilled request's KV; False: it has gone."""
+        released = self._engine.release_kv(request_id, self._live())
+        self._wake.set()
+        return released
+
+    def _admit(self, ticket: Ticket) -> Ticket:
+        self._tickets[ticket.request.id] = ticket
         self._wake.set()
         return ticket
 
     def release(self, ticket: Ticket) -> None:
         """The handler is gone: abort the request unless it is done."""
+        if ticket.pulling is not None:
+            ticket.pulling.cancel()
         now = self._live()
         if self._tickets.pop(ticket.request.id, None) is None:
             return
@@ -217,6 +269,8 @@ class PodDriver:
             self._settle_load(event.adapter, event.why)
         elif isinstance(event, AdapterUnloaded):
             self._settle_unload(event.adapter)
+        elif isinstance(event, KvExpired):
+            self.kv_expired(event.request_id)
         elif isinstance(event, RequestStarted | FirstToken | RequestFinished | RequestFailed):
             ticket = self._tickets.get(event.request_id)
             if ticket is not None:

@@ -7,15 +7,15 @@ As in vLLM, the headers of a streamed answer leave when the request is admitted,
 nothing about a load; those of a whole answer leave when it is complete.
 """
 
-import asyncio
 import string
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import quote
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -23,7 +23,9 @@ from lorapick.live.podserver.answers import Answer, fingerprint
 from lorapick.live.podserver.bodies import Body, check_stream, read_body
 from lorapick.live.podserver.dialects import Dialect
 from lorapick.live.podserver.driver import PodDriver
+from lorapick.live.podserver.handover import CACHED_ELSEWHERE, Handover, read_handover
 from lorapick.live.podserver.json_response import MsgspecResponse
+from lorapick.live.podserver.leaving import unless_gone
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.prompts import Prompt, Voice
 from lorapick.live.podserver.refusals import (
@@ -38,9 +40,9 @@ from lorapick.live.podserver.ticket import Ticket
 from lorapick.model.units import AdapterName, Tokens
 from lorapick.pod.errors import PodError, RankTooLarge, UnknownAdapter
 from lorapick.pod.values import PodRequest
+from lorapick.wire.kv_transfer import KvTransferParams
 
 B = TypeVar("B", bound=Body)
-T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -51,9 +53,10 @@ _IN_HEADERS = "".join(letter for letter in string.punctuation if letter != "%")
 class Generator:
     """Runs requests on one pod."""
 
-    def __init__(self, options: PodServerOptions, driver: PodDriver) -> None:
+    def __init__(self, options: PodServerOptions, driver: PodDriver, *, handover: Handover) -> None:
         self.options = options
         self._driver = driver
+        self._handover = handover
         self._served = 0
 
     def route(self, kind: type[B], dialect: Dialect[B]) -> Endpoint:
@@ -66,9 +69,13 @@ class Generator:
             prompt, limit = dialect.read(body)
             voice = Voice(adapter, prompt)
             natural = min(voice.natural_length(), max(1, self.options.config.max_model_len - prompt.tokens))
-            output = natural if limit is None else limit
-            reason = "stop" if limit is None else "length"
-            ticket = self.submit(adapter, prompt, output=output, finish_reason=reason, streams=bool(body.stream))
+            ticket = await self._take(
+                request,
+                self._pod_request(adapter, prompt, output=natural if limit is None else limit),
+                params=read_handover(body.kv_transfer_params),
+                finish_reason="stop" if limit is None else "length",
+                streams=bool(body.stream),
+            )
             answer = self._answer(dialect.prefix, request, ticket)
             if not body.stream:
                 return await self._whole(request, ticket, dialect=dialect, answer=answer, voice=voice)
@@ -91,35 +98,53 @@ class Generator:
             raise unknown_model(model, self.options.base_model)
         return model
 
-    def submit(
-        self,
-        adapter: AdapterName | None,
-        prompt: Prompt,
-        *,
-        output: Tokens,
-        finish_reason: str = "length",
-        streams: bool = False,
-    ) -> Ticket:
+    def submit(self, adapter: AdapterName | None, prompt: Prompt, *, output: Tokens, finish_reason: str) -> Ticket:
         """Put a request into the pod model.
 
         Raises:
             RefusalError: it does not fit, or the model refuses it.
         """
+        with self._model_refusals():
+            asked = self._pod_request(adapter, prompt, output=output)
+            return self._driver.submit(asked, finish_reason=finish_reason, streams=False)
+
+    async def _take(
+        self,
+        request: Request,
+        asked: PodRequest,
+        *,
+        params: KvTransferParams | None,
+        finish_reason: str,
+        streams: bool,
+    ) -> Ticket:
+        """Put a request into the pod model, when its KV has come if another pod has it."""
+        asked, url = await self._handover.prepare(request, asked, params=params)
+        with self._model_refusals():
+            if url is None:
+                return self._driver.submit(asked, finish_reason=finish_reason, streams=streams)
+            ticket = self._driver.expect(asked, finish_reason=finish_reason, streams=streams)
+        self._handover.puller.start(ticket, url)
+        return ticket
+
+    def _pod_request(self, adapter: AdapterName | None, prompt: Prompt, *, output: Tokens) -> PodRequest:
         limit = self.options.config.max_model_len
         if prompt.tokens >= limit:
             raise prompt_too_long(prompt.tokens, limit)
         if prompt.tokens + output > limit:
             raise output_too_long(prompt.tokens, output, limit)
         self._served += 1
-        request = PodRequest(
+        return PodRequest(
             id=str(self._served),
             adapter=adapter,
             prompt_tokens=max(1, prompt.tokens),
             output_tokens=output,
             blocks=prompt.blocks(adapter, block_size=self.options.config.block_size),
         )
+
+    @contextmanager
+    def _model_refusals(self) -> Iterator[None]:
         try:
-            return self._driver.submit(request, finish_reason=finish_reason, streams=streams)
+            yield
         except UnknownAdapter as error:
             raise unknown_model(error.name, self.options.base_model) from None
         except RankTooLarge as error:
@@ -157,11 +182,12 @@ class Generator:
             created=int(time.time()),
             model=ticket.request.adapter or self.options.base_model,
             prompt_tokens=ticket.request.prompt_tokens,
+            cached_elsewhere=request.scope.get(CACHED_ELSEWHERE),
             finish_reason=ticket.finish_reason,
         )
 
     def _note(self, answer: Answer, ticket: Ticket) -> None:
-        answer.cached_tokens = ticket.cached_tokens
+        answer.cached_tokens = ticket.cached_tokens if answer.cached_elsewhere is None else answer.cached_elsewhere
         answer.fingerprint = fingerprint(self.options.name, ticket.request.adapter, ticket.tier)
 
     async def _whole(
@@ -169,6 +195,8 @@ class Generator:
     ) -> Response:
         await self.finish(request, ticket)
         self._note(answer, ticket)
+        if ticket.request.prefill_only:
+            answer.kv_transfer_params = self._handover.keep(request, ticket, name=answer.id)
         answer.output_tokens = ticket.tokens
         answer.text = voice.text(0, ticket.tokens)
         return MsgspecResponse(dialect.whole(answer), headers=self.headers(ticket.request.adapter, ticket.tier))
@@ -206,26 +234,3 @@ class _Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._release()
-
-
-async def unless_gone(request: Request, work: Awaitable[T]) -> T:
-    """The result of `work`, which is cancelled when the client goes away first.
-
-    Raises:
-        ClientDisconnect: it did.
-    """
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not doing.done():
-            raise ClientDisconnect
-        return doing.result()
-    finally:
-        doing.cancel()
-        leaving.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

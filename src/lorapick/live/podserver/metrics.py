@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.faults import FaultSwitch
+from lorapick.live.podserver.handover_counts import HandoverCounts
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.model.pods import Engine
 from lorapick.model.units import AdapterName, Ratio, Seconds
@@ -188,7 +189,7 @@ class HttpCounters:
 
 
 def build_registry(
-    options: PodServerOptions, driver: PodDriver, switch: FaultSwitch
+    options: PodServerOptions, driver: PodDriver, switch: FaultSwitch, *, handovers: HandoverCounts
 ) -> tuple[CollectorRegistry, HttpCounters]:
     """The registry of one pod: vLLM's families in vLLM's order, then the emulator's own."""
     registry = CollectorRegistry(auto_describe=True)
@@ -198,6 +199,7 @@ def build_registry(
     looks = Looks(options, driver, switch)
     registry.register(EngineCollector(looks, options.engine))
     http = HttpCounters(registry)
+    registry.register(handovers)
     # Last on the page, where the scraper looks for them.
     registry.register(TruthCollector(looks))
     return registry, http

@@ -34,7 +34,8 @@ class Responses:
     def whole(self, answer: Answer) -> Json:
         """A `response` with one message."""
         ended = answer.finish_reason
-        return self._response(answer, "completed" if ended == "stop" else "incomplete")
+        response = self._response(answer, "completed" if ended == "stop" else "incomplete")
+        return {**response, "kv_transfer_params": answer.kv_transfer_params} if answer.kv_transfer_params else response
 
     def first(self, answer: Answer) -> Iterator[bytes]:
         """The response and its one message open."""

@@ -7,9 +7,11 @@ Not here: files of adapters (see `adapters_file`), flags (see `cli.pod`), behavi
 
 import msgspec
 
-from lorapick.model.pods import Engine, PodLimits
+from lorapick.model.disaggregation import DisaggregationSettings
+from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.model.units import AdapterName, PodName, Seconds
 from lorapick.pod.values import SPEEDS, AdapterSpec, PodConfig
+from lorapick.wire.kv_transfer import KvTransferError, read_address
 
 CATALOGUE_ROOT = "/adapters/"
 """Paths below it exist on the emulated disk when the last part is a known adapter's name."""
@@ -17,8 +19,29 @@ MAX_ADAPTERS = 100_000
 LONGEST: Seconds = 86_400.0
 
 
+_LINKS = DisaggregationSettings()
+
+
 class OptionsError(ValueError):
     """A setting describes no pod."""
+
+
+class HandoverOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Prefill on one pod and decode on another, as far as this pod has a part in it."""
+
+    sidecar: bool | None = None
+    """Heed `x-prefiller-host-port`, as a pod behind llm-d's routing sidecar does. None: unless the role is prefill."""
+    prefillers: tuple[str, ...] | None = None
+    """`ip:port` of the pods that may be asked to prefill, and that KV may be pulled from; None: any."""
+    prefill_timeout: Seconds = 60.0
+    """Real seconds that a prefiller has for its answer; then the prompt is computed here. (llm-d's sidecar waits.)"""
+    kv_bandwidth: float = _LINKS.links.same_zone
+    """Bytes of KV per model second from a pod that prefilled to this one."""
+    kv_latency: Seconds = _LINKS.link_latency
+    """Model seconds of one transfer, whatever its size."""
+    reserve: bool = False
+    """Bring the adapter in, and keep it, from a request's arrival at the sidecar on. vLLM does not: its engine learns
+    of the request when the prefill is over, and gives it a slot when its KV is there."""
 
 
 class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +76,15 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where KV events are published over ZMQ; 0: any free port. None: nowhere."""
     drain_timeout: Seconds = 10.0
     """Real seconds that requests in flight get after SIGTERM."""
+    role: Role = Role.BOTH
+    """What a fleet uses it for. As with vLLM's `kv_role` and NIXL, a pod of any role does whatever it is asked to."""
+    handover: HandoverOptions = HandoverOptions()
+
+    @property
+    def has_sidecar(self) -> bool:
+        """Whether requests may name a prefiller."""
+        wanted = self.handover.sidecar
+        return self.role is not Role.PREFILL if wanted is None else wanted
 
     def __post_init__(self) -> None:
         slowest, fastest = SPEEDS
@@ -70,6 +102,7 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
         for what in ("metrics_lag", "drain_timeout"):
             value = getattr(self, what)
             _require(0 <= value <= LONGEST, f"{what} is {value} s; it must be 0 or more and at most {LONGEST:g}")
+        _check_handover(self.handover)
         _check_limits(self.config.limits)
         _check_names([*self.adapters, *self.catalogue], self.base_model)
 
@@ -92,6 +125,20 @@ def adapter_spec(name: AdapterName, *, rank: int = 16, size: int | None = None) 
 def _require(good: bool, message: str) -> None:
     if not good:
         raise OptionsError(message)
+
+
+def _check_handover(handover: HandoverOptions) -> None:
+    for what in ("prefill_timeout", "kv_latency"):
+        value = getattr(handover, what)
+        _require(0 <= value <= LONGEST, f"{what} is {value} s; it must be 0 or more and at most {LONGEST:g}")
+    bandwidth = handover.kv_bandwidth
+    _require(bandwidth > 0, f"kv_bandwidth is {bandwidth} bytes/s; it must be above 0 (inf: transfers take no time)")
+    for address in handover.prefillers or ():
+        try:
+            known = read_address(address)
+        except KvTransferError as error:
+            raise OptionsError(f"prefillers: {error}") from None
+        _require(known == address, f"prefillers: write {address} as {known}")
 
 
 def _check_limits(limits: PodLimits) -> None:

@@ -16,8 +16,15 @@ Json = Mapping[str, object]
 _SHOWN = 2000
 
 
+KV_REFUSED = "x-lorapick-kv-refused"
+"""Header of an answer that refuses KV of another pod: the reason, as one word."""
+
+
 class RefusalError(Exception):
     """An answer other than 200, with vLLM's error body."""
+
+    kv_refused: str | None = None
+    """Why KV was not taken; None: the refusal is of the request itself."""
 
     def __init__(self, status: int, kind: str, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
@@ -29,6 +36,13 @@ class RefusalError(Exception):
         """The JSON document."""
         error = {"message": str(self), "type": self.kind, "param": self.param, "code": self.status}
         return {"error": error}
+
+
+def kv_refusal(status: int, message: str, *, reason: str) -> RefusalError:
+    """KV of another pod is not taken. vLLM has no such answer: it takes whatever it is given."""
+    error = RefusalError(status, HTTPStatus(status).phrase, f"KV is not taken: {message}")
+    error.kv_refused = reason
+    return error
 
 
 def http_refusal(status: int) -> RefusalError:

@@ -30,6 +30,8 @@ class Ticket:
         """Output tokens that exist, as of the driver's last look."""
         self.done = False
         self.failure: RefusalError | None = None
+        self.pulling: asyncio.Task[None] | None = None
+        """Brings its KV here from the pod that prefilled; None: nothing to bring, or done."""
         self._news = asyncio.Event()
 
     def tell(self) -> None:
