@@ -68,7 +68,7 @@ def _query(state: FleetState, flight: Flight) -> Query:
     if state.reads_prices:
         query.costs = _costs(state, flight)
     if state.splits and splitting.joint(state):
-        query.legs = splitting.find_legs(state, query, request)
+        query.legs = splitting.find_legs(state, query, request=request)
     if state.policy.counts_in_flight and query.adapter is not None:
         query.in_flight = state.residency.in_flight(query.adapter)
     return query

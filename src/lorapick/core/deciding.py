@@ -208,6 +208,7 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds, reserve
     With `reserve` it is prefilled elsewhere first: the pod keeps a slot for it.
     """
     flight.row, flight.pod = row, state.columns.targets[row].pod
+    flight.reserved = reserve
     flight.sent, flight.ran_from, flight.load_then = now, None if reserve else now, state.columns.load[row]
     tally, request = state.tally, flight.request
     tally.dispatched += 1

@@ -61,7 +61,7 @@ def flights_match_pods(state: FleetState) -> None:
             by_row[flight.row] += 1
             if flight.adapter is not None:
                 by_cell[flight.row, flight.adapter.name] += 1
-                reserved[flight.row, flight.adapter.name] += flight.leg is not None
+                reserved[flight.row, flight.adapter.name] += flight.reserved
         if flight.leg is not None and flight.leg.row in state.loads:
             by_row[flight.leg.row] += 1
             tokens[flight.leg.row] += flight.leg.tokens

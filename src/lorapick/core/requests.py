@@ -69,14 +69,14 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     row = state.columns.row_of.get(event.pod)
     if flight is None or row is None or flight.pod is None or flight.pod == event.pod:
         return []
-    refused, refused_row, leg = flight.pod, flight.row, flight.leg
+    refused, refused_row, leg, reserved = flight.pod, flight.row, flight.leg, flight.reserved
     effects: list[Effect] = [
         Note(cause=event.id, kind="fallback_served", facts={"picked": refused, "served": event.pod})
     ]
     _undo(state, flight)
     # It never came there, so no load of its adapter began for it; the pod is to blame, not the adapter.
     _take_off(state, flight, now=now, load_failed=_alone(state, flight))
-    assign(state, flight, row=row, now=now, reserve=leg is not None)
+    assign(state, flight, row=row, now=now, reserve=reserved)
     if leg is not None and leg.row == row:
         effects += _leg_over(state, flight, ok=None, now=now, cause=event.id)
     state.residency.home(row).excuse()
@@ -102,7 +102,7 @@ def _undo(state: FleetState, flight: Flight) -> None:
     tally.picks_by_tier[tier.word if tier is not None else "base"] -= 1
     if tier is Tier.LOADING:
         tally.coalesced -= 1
-    elif tier is not None and tier < Tier.LOADING and flight.leg is None:
+    elif tier is not None and tier < Tier.LOADING and not flight.reserved:
         tally.loads -= 1
 
 
@@ -133,7 +133,7 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
 def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) -> list[Effect]:
     """The pod that decodes has the request now, with its KV or (not `ok`) without."""
     flight = state.flights.get(event.request_id)
-    if flight is None or flight.leg is None:
+    if flight is None or not (flight.leg or flight.reserved):
         return []
     state.tally.legs_failed += not event.ok
     return _leg_over(state, flight, ok=event.ok, now=now, cause=event.id)
@@ -141,24 +141,27 @@ def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) ->
 
 def _leg_over(state: FleetState, flight: Flight, *, ok: bool | None, now: Seconds, cause: int) -> list[Effect]:
     leg = flight.leg
-    if leg is None:
+    if leg is None and not flight.reserved:
         return []
     ended = splitting.end(state, flight, now=now, ok=ok)
     effects = [effect for load in ended for effect in load_over(state, load, now=now, cause=cause)]
-    for row in (leg.row, flight.row):
+    for row in (leg.row if leg is not None else -1, flight.row):
         if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
             effects += release(state, row, now=now, cause=cause)
     return effects
 
 
 def expire_legs(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Prefills that should have been over for long are."""
+    """Prefills that should have been over for long are, as far as the pods that did them are concerned."""
     effects: list[Effect] = []
     for request_id in state.legs.overdue(now):
         flight = state.flights.get(request_id)
         if flight is not None and flight.leg is not None:
             state.tally.legs_overdue += 1
-            effects += _leg_over(state, flight, ok=None, now=now, cause=cause)
+            row = flight.leg.row
+            effects += splitting.overdue(state, flight, now=now, cause=cause)
+            if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
+                effects += release(state, row, now=now, cause=cause)
     return effects
 
 
@@ -262,7 +265,7 @@ def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: b
         return False
     flight.row = -1
     name = flight.adapter_name
-    reserved = flight.leg is not None
+    reserved, flight.reserved = flight.reserved, False
     failed = name is not None and state.residency.ended(
         row, name, now=now, load_failed=load_failed and not reserved, reserved=reserved
     )

@@ -48,7 +48,7 @@ def tokens_of(request: Request) -> Tokens | None:
 # -- who could
 
 
-def find_legs(state: FleetState, query: Query, request: Request) -> Legs | None:
+def find_legs(state: FleetState, query: Query, *, request: Request) -> Legs | None:
     """Pods that could prefill a request, best of each place; None: none could now, so that it is not split.
 
     Nobody waits for a pod to prefill: the pod that decodes can do it.
@@ -165,10 +165,10 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
     state.refresh(row)
-    return _bring(state, flight.row, name, now=now, cause=cause) if name is not None else []
+    return _bring(state, flight.row, name=name, now=now, cause=cause) if name is not None else []
 
 
-def _bring(state: FleetState, row: int, name: AdapterName, *, now: Seconds, cause: int) -> list[Effect]:
+def _bring(state: FleetState, row: int, *, name: AdapterName, now: Seconds, cause: int) -> list[Effect]:
     """Have the pod that decodes load the adapter during the prefill, or keep it there if it would be the next to go."""
     home = state.residency.home(row)
     if home.cells[name].tier < LOADING or home.endangers_reserved():
@@ -187,40 +187,52 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
     From now on the pod that decodes has the request.
     """
     leg, name = flight.leg, flight.adapter_name
-    if leg is None:
-        return []
-    flight.leg = None
-    flight.ran_from = now if ok is not None else None
-    state.legs.end(leg)
-    ended: list[EndedLoad] = []
-    if leg.row in state.loads:
+    load = None
+    if leg is not None:
         if ok:
             state.legs.learn(leg, now=now)
-        load = _leave(state, leg, name=name, now=now, ok=ok)
-        ended += [load] if load is not None else []
-    if name is not None and flight.row >= 0:
+        load = _leave(state, flight, leg=leg, now=now, ok=ok)
+    flight.ran_from = now if ok is not None else None
+    reserved, flight.reserved = flight.reserved, False
+    if reserved and name is not None and flight.row >= 0:
         began = state.residency.claimed(flight.row, name, now=now)
         if began:
             state.tally.loads += 1
             state.tally.late_loads += 1
             state.placement.load_began(flight.row, now=now)
         state.refresh(flight.row)
-    return ended
+    return [load] if load is not None else []
+
+
+def overdue(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
+    """Nobody has said that the leg is over, and it should be: the pod that prefills counts as rid of it.
+
+    Whether the pod that decodes has the request, nobody knows. A touch makes its adapter the last to go there, whether
+    or not it runs.
+    """
+    leg, name = flight.leg, flight.adapter_name
+    if leg is not None:
+        _leave(state, flight, leg=leg, now=now, ok=None)
+    if name is None or flight.row < 0:
+        return []
+    effects = giving.touch(state, Target(flight.row, name, Why.PAIR), now=now, cause=cause)
+    state.gates.refresh(flight.row)
+    return effects
 
 
 def drop(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """The request ended before its leg did, if it has one: the pod that prefilled is rid of it too."""
-    leg, flight.leg = flight.leg, None
-    if leg is not None:
-        state.legs.end(leg)
-        if leg.row in state.loads:
-            _leave(state, leg, name=flight.adapter_name, now=now, ok=None)
+    if flight.leg is not None:
+        _leave(state, flight, leg=flight.leg, now=now, ok=None)
 
 
-def _leave(
-    state: FleetState, leg: LegInFlight, *, name: AdapterName | None, now: Seconds, ok: bool | None
-) -> EndedLoad | None:
-    row, load = leg.row, None
+def _leave(state: FleetState, flight: Flight, *, leg: LegInFlight, now: Seconds, ok: bool | None) -> EndedLoad | None:
+    """The pod that prefilled is rid of a request; return the load that this shows to have ended."""
+    row, name, load = leg.row, flight.adapter_name, None
+    flight.leg = None
+    state.legs.end(leg)
+    if row not in state.loads:
+        return None
     if name is not None:
         if ok:
             state.quarantine.worked(row, name)

@@ -51,6 +51,7 @@ class Flight:
         "pod",
         "ran_from",
         "request",
+        "reserved",
         "row",
         "sent",
         "started",
@@ -87,6 +88,8 @@ class Flight:
         """Since when its own pod has it: when it was sent, or prefilled elsewhere; None: nobody knows."""
         self.leg: LegInFlight | None = None
         """Its stay on the pod that prefills for it; None: it has none, or that is over."""
+        self.reserved = False
+        """Whether its own pod keeps a slot for it and has not got it yet, as far as we know."""
         self.load_then = 0.0
         """Requests that its pod had then."""
 
