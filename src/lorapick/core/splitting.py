@@ -165,7 +165,9 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
     state.refresh(row)
-    return _bring(state, flight.row, name=name, now=now, cause=cause) if name is not None else []
+    if name is None or not joint(state):
+        return []
+    return _bring(state, flight.row, name=name, now=now, cause=cause)
 
 
 def _bring(state: FleetState, row: int, *, name: AdapterName, now: Seconds, cause: int) -> list[Effect]:

@@ -100,6 +100,10 @@ class Playbook:
         """Response headers come."""
         return self.apply(events.ResponseStarted, request_id=request_id, status=status)
 
+    def prefilled(self, request_id: RequestId, *, ok: bool = True) -> list[str]:
+        """The pod that prefills is done with it."""
+        return self.apply(events.PrefillEnded, request_id=request_id, ok=ok)
+
     def end(self, request_id: RequestId, outcome: Outcome = Outcome.SERVED, *, status: int | None = None) -> list[str]:
         """The request leaves."""
         return self.apply(events.RequestEnded, request_id=request_id, outcome=outcome, status=status)
@@ -186,6 +190,8 @@ def tell(effect: Effect) -> str:
         case Dispatch():
             tier = effect.pick.tier.word if effect.pick.tier is not None else "base"
             line = f"{effect.request_id} -> {effect.target.pod} ({tier})"
+            if effect.prefill is not None:
+                line += f" after {effect.prefill.pod}"
             if effect.fallbacks:
                 line += f" else {', '.join(target.pod for target in effect.fallbacks)}"
             return line + (f" as {effect.model}" if effect.model is not None else "")

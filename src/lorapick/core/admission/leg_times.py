@@ -52,7 +52,8 @@ class LegTimes:
 
     def begin(self, request_id: RequestId, leg: LegInFlight) -> None:
         """A leg begins."""
-        self.queued[leg.row] = self.queued.get(leg.row, 0) + leg.tokens
+        if leg.tokens:
+            self.queued[leg.row] = self.queued.get(leg.row, 0) + leg.tokens
         expected = (leg.tokens + leg.ahead) * self.per_token
         heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id))
         self.next_due = self._due[0][0]

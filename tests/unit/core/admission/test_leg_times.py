@@ -1,0 +1,89 @@
+"""What prefill elsewhere takes, and what is under way."""
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lorapick.core.admission.leg_times import FIRST_PER_TOKEN, LATE, LEAST_LATE, LegInFlight, LegTimes, splits
+from lorapick.model.disaggregation import Decide
+from lorapick.model.pods import Role
+from lorapick.model.tiers import Tier
+
+
+def leg(row=0, tokens=1000, *, sent=0.0, ahead=0, tier=Tier.GPU_IDLE):
+    return LegInFlight(row, tokens, sent, ahead, tier)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5000)), max_size=20))
+def test_tokens_under_way_are_those_that_began_and_did_not_end(sizes):
+    times = LegTimes()
+    legs = [leg(row, tokens) for row, tokens in sizes]
+    for number, each in enumerate(legs):
+        times.begin(f"r{number}", each)
+    for each in legs[::2]:
+        times.end(each)
+    left = legs[1::2]
+    said = {row: sum(each.tokens for each in left if each.row == row) for row in range(4)}
+    assert times.queued == {row: tokens for row, tokens in said.items() if tokens}
+
+
+def test_a_leg_is_overdue_after_some_times_what_was_expected():
+    times = LegTimes()
+    assert times.next_due == inf
+    times.begin("short", leg(tokens=10))
+    times.begin("long", leg(tokens=50_000, ahead=50_000))
+    assert times.next_due == LEAST_LATE
+    assert times.overdue(LEAST_LATE) == ["short"]
+    assert times.next_due == pytest.approx(LATE * 100_000 * FIRST_PER_TOKEN)
+    assert times.overdue(1e6) == ["long"]
+    assert times.next_due == inf
+
+
+def test_what_a_token_takes_is_learnt_both_ways():
+    times = LegTimes()
+    for _ in range(200):
+        times.learn(leg(tokens=1000), now=0.02)
+    assert times.per_token == pytest.approx(2e-5, rel=0.1)
+    for _ in range(200):
+        times.learn(leg(tokens=1000, ahead=1000), now=0.6)
+    assert times.per_token == pytest.approx(3e-4, rel=0.1)
+
+
+@pytest.mark.parametrize("tier", [Tier.DISK, Tier.CPU, Tier.LOADING])
+def test_legs_that_waited_for_a_load_teach_nothing(tier):
+    times = LegTimes()
+    times.learn(leg(tier=tier), now=9.0)
+    assert times.per_token == FIRST_PER_TOKEN
+
+
+def test_a_leg_without_tokens_teaches_nothing():
+    times = LegTimes()
+    times.learn(leg(tokens=0), now=9.0)
+    assert times.per_token == FIRST_PER_TOKEN
+
+
+def test_a_pod_that_goes_takes_its_tokens_along():
+    times = LegTimes()
+    there = leg(row=2)
+    times.begin("r", there)
+    times.gone(2)
+    times.end(there)
+    assert times.queued == {}
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ([], False),
+        ([Role.BOTH, Role.BOTH], False),
+        ([Role.DECODE], False),
+        ([Role.BOTH, Role.DECODE], True),
+        ([Role.PREFILL, Role.DECODE], True),
+        ([Role.PREFILL, Role.BOTH], True),
+    ],
+)
+def test_which_fleets_split(roles, said):
+    assert splits(roles, decide=Decide.TOKENS) is said
+    assert not splits(roles, decide=Decide.NEVER)

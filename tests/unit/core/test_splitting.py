@@ -1,0 +1,242 @@
+"""Prefill on another pod: who could do it, who does, and when it is over."""
+
+import pytest
+
+from lorapick.core.splitting import UNKNOWN_TOKENS, tokens_of
+from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
+from lorapick.model.effects import Touch
+from lorapick.model.pods import Role
+from lorapick.model.requests import Outcome, Request
+from lorapick.model.settings import PickingSettings, Settings
+from lorapick.testing.playbook import Playbook, plain_pod
+
+LONG = {"prompt_tokens": 2000, "stream": True}
+SHORT = {"prompt_tokens": 20, "stream": True}
+
+
+def pods(**roles):
+    return [plain_pod(name, role=Role(role), max_loras=2) for name, role in roles.items()]
+
+
+def book_of(*, policy="weighted", adapters=("legal", "code", "sql"), pair=("prefill", "decode"), more=(), **settings):
+    roles = {f"{role[0]}{number}": role for number, role in enumerate((*pair, *more), start=1)}
+    settings = Settings(picking=PickingSettings(policy=policy), disaggregation=DisaggregationSettings(**settings))
+    return Playbook(pods=pods(**roles), adapters=adapters, settings=settings)
+
+
+def tally(book):
+    return book.fleet.state.tally
+
+
+def test_tokens_are_counted_or_guessed_from_bytes():
+    assert tokens_of(Request(id="r", model="m", prompt_tokens=7, prompt_bytes=400)) == 7
+    assert tokens_of(Request(id="r", model="m", prompt_bytes=401, body_bytes=4000)) == 101
+    assert tokens_of(Request(id="r", model="m", body_bytes=40)) == 10
+    assert tokens_of(Request(id="r", model="m")) is None
+
+
+def test_a_long_prompt_is_prefilled_elsewhere_while_the_adapter_comes():
+    book = book_of()
+    told = book.arrive("legal", **LONG)
+    assert told == ["r1 -> d2 (disk) after p1 else p1", "note touch pod=d2 adapter=legal why=pair", "Touch"]
+    assert book.tier("p1", "legal") == book.tier("d2", "legal") == "loading"
+    assert (book.in_flight("p1"), book.in_flight("d2")) == (1, 1)
+    assert tally(book).splits == {"split": 1}
+    assert tally(book).loads == 2
+    assert book.prefilled("r1")[0].startswith("note load_ended pod=p1")
+    assert (book.in_flight("p1"), book.in_flight("d2")) == (0, 1)
+    book.start("r1")
+    book.end("r1")
+    assert book.in_flight("d2") == 0
+    assert book.fleet.state.legs.queued == {}
+
+
+def test_a_short_prompt_stays_where_it_is_decoded():
+    book = book_of()
+    assert book.arrive("legal", **SHORT) == ["r1 -> d2 (disk)"]
+    assert tally(book).splits == {"alone": 1}
+
+
+def test_what_the_decoding_pod_has_cached_counts():
+    book = book_of(uncached_tokens=1000)
+    blocks = tuple(range(1, 11))
+    book.arrive("legal", blocks=blocks, **LONG)
+    book.prefilled("r1")
+    book.start("r1")
+    book.end("r1")
+    assert "after" not in book.arrive("legal", blocks=blocks, **LONG)[0]
+
+
+@pytest.mark.parametrize("decide", [Decide.TOKENS, Decide.COST])
+def test_a_prompt_of_unknown_length_is_not_split(decide):
+    book = book_of(decide=decide)
+    assert book.arrive("legal") == ["r1 -> d2 (disk)"]
+
+
+def test_always_is_always():
+    book = book_of(decide=Decide.ALWAYS)
+    assert "after p1" in book.arrive("legal")[0]
+    assert book.fleet.state.legs.queued == {0: UNKNOWN_TOKENS}
+
+
+def test_never_is_never():
+    book = book_of(decide=Decide.NEVER)
+    assert book.arrive("legal", **LONG) == ["r1 -> d2 (disk)"]
+    assert tally(book).splits == {}
+
+
+def test_by_cost_an_idle_pod_prefills_by_itself_and_a_busy_one_does_not():
+    book = book_of(decide=Decide.COST)
+    for _ in range(2):
+        assert "after" not in book.arrive("legal", **SHORT)[0]
+    for _ in range(8):
+        book.arrive("legal", **LONG)
+    assert tally(book).splits["split"] >= 1
+
+
+def test_nobody_waits_for_a_pod_that_prefills():
+    book = book_of()
+    book.silent("p1")
+    book.wait(6.0)
+    book.report("d2")
+    assert book.arrive("legal", **LONG) == ["r1 -> d2 (disk)"]
+    assert tally(book).splits == {"nobody_prefills": 1}
+
+
+def test_a_pod_of_role_prefill_takes_no_request_of_its_own():
+    book = book_of()
+    book.gone("d2")
+    assert book.arrive("legal", **LONG) == ["r1 refused: 503 no_pod"]
+
+
+def test_without_pods_that_prefill_nothing_is_split():
+    book = book_of(pair=("both", "both"))
+    assert not book.fleet.state.splits
+    assert book.arrive("legal", **LONG)[0].startswith("r1 -> ")
+    assert tally(book).splits == {}
+
+
+def test_one_load_on_each_side_for_a_crowd():
+    book = book_of(more=("prefill", "decode", "prefill", "decode"))
+    for _ in range(20):
+        book.arrive("legal", **LONG)
+    loading = [pod for pod in ("p1", "d2", "p3", "d4", "p5", "d6") if book.tier(pod, "legal") == "loading"]
+    assert len(loading) == 2
+    assert {pod[0] for pod in loading} == {"p", "d"}
+    assert tally(book).loads == 2
+
+
+def test_a_failed_prefill_is_done_by_the_pod_that_decodes():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.prefilled("r1", ok=False)
+    assert tally(book).legs_failed == 1
+    assert book.tier("p1", "legal") == "disk"
+    assert book.in_flight("d2") == 1
+
+
+def test_a_prefilling_pod_that_goes_away_is_counted():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.gone("p1")
+    assert tally(book).legs_lost == 1
+    assert book.in_flight("d2") == 1
+    book.start("r1")
+    book.end("r1")
+
+
+def test_a_decoding_pod_that_goes_away_leaves_the_prefill_to_its_end():
+    book = book_of(more=("decode",))
+    book.arrive("legal", **LONG)
+    chosen = book.effects[0].target.pod
+    book.gone(chosen)
+    assert book.in_flight("p1") == 1
+    book.end("r1", Outcome.FAILED)
+    assert book.in_flight("p1") == 0
+
+
+def test_a_fallback_keeps_the_reservation_and_the_prefill():
+    book = book_of(more=("decode",))
+    book.arrive("legal", **LONG)
+    first, other = book.effects[0].target.pod, book.effects[0].fallbacks[0].pod
+    book.fallback("r1", other)
+    assert (book.in_flight(first), book.in_flight(other), book.in_flight("p1")) == (0, 1, 1)
+    book.prefilled("r1")
+    assert book.fleet.state.residency.home(book.fleet.state.columns.row_of[other]).reserved == {}
+
+
+def test_the_last_fallback_is_where_it_is_prefilled():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    assert [target.pod for target in book.effects[0].fallbacks] == ["p1"]
+    book.fallback("r1", "p1")
+    assert (book.in_flight("p1"), book.in_flight("d2")) == (1, 0)
+    assert book.fleet.state.flights["r1"].leg is None
+
+
+def test_a_client_that_leaves_during_the_prefill_frees_both():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.end("r1", Outcome.ABANDONED)
+    assert (book.in_flight("p1"), book.in_flight("d2")) == (0, 0)
+    assert book.fleet.state.legs.queued == {}
+
+
+def test_headers_of_a_stream_end_the_prefill():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.start("r1")
+    assert book.in_flight("p1") == 0
+    assert book.fleet.state.flights["r1"].ran_from == book.now
+
+
+def test_a_prefill_of_whose_end_nobody_speaks_is_over_some_time_and_the_slot_stays_reserved():
+    book = book_of()
+    book.arrive("legal", prompt_tokens=2000)
+    told = book.wait(3.0)
+    assert tally(book).legs_overdue == 1
+    assert book.in_flight("p1") == 0
+    home = book.fleet.state.residency.home(book.fleet.state.columns.row_of["d2"])
+    assert [*home.reserved] == ["legal"]
+    assert not [each for each in told if "load_failed" in each]
+    book.start("r1")
+    assert home.reserved == {}
+    book.end("r1")
+
+
+def test_nothing_is_learnt_of_service_where_nobody_knows_when_it_began():
+    book = book_of()
+    before = book.fleet.state.prices.service.base
+    book.arrive("legal", prompt_tokens=2000)
+    book.wait(3.0)
+    book.start("r1")
+    book.end("r1", status=200)
+    assert book.fleet.state.prices.service.base == before
+
+
+def test_no_load_begins_that_would_throw_out_a_reserved_adapter():
+    book = book_of(adapters=("legal", "code", "sql"))
+    for name in ("legal", "code"):
+        book.use(name, "d2")
+    book.arrive("legal", **LONG)
+    assert any(isinstance(effect, Touch) for effect in book.effects)
+    # Until the touch is answered, legal would be the next to go.
+    assert book.arrive("sql", **SHORT)[0].startswith("r2 waits for a place")
+    book.prefilled("r1")
+    assert book.tier("d2", "legal") == "gpu_serving"
+
+
+def test_independent_choice_takes_each_by_the_policy():
+    book = book_of(choice=Choice.INDEPENDENT, policy="round-robin", more=("prefill", "decode"))
+    told = [book.arrive("legal", **LONG)[0] for _ in range(2)]
+    assert all(" after " in line for line in told)
+    assert not any(isinstance(effect, Touch) for answer in book.answers for effect in answer)
+
+
+def test_the_pick_says_what_was_compared():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    made = book.effects[0].pick
+    assert (made.prefill, made.prefill_tier.word, made.policy) == ("p1", "disk", "pairs")
+    assert made.pair.prefill > 0 and made.pair.transfer > 0 and made.pair.alone > 0
+    assert book.explain("r1").verdicts[0].pod == "d2"
