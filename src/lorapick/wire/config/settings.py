@@ -12,13 +12,14 @@ import xxhash
 
 from lorapick.model.settings import ServerSettings, Settings, SloSettings
 from lorapick.wire.config import alerting, intent, sections
+from lorapick.wire.config.disaggregation import disaggregation
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.ledger import ledger
 from lorapick.wire.config.pods import PodDefaults, defaults, discovery
 from lorapick.wire.config.readers import Reader, fields, integer, list_of, text
 from lorapick.wire.config.tracing import tracing
 
-RESERVED = ("disaggregation", "peers", "tls", "tenants")
+RESERVED = ("peers", "tls", "tenants")
 """Top-level keys of parts that do not exist yet."""
 _FIRST = ("base_model", "defaults")
 
@@ -94,6 +95,7 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "mode": sections.mode,
         "server": sections.server,
         "tracing": tracing,
+        "disaggregation": disaggregation,
         "seed": integer(least=0),
     }
 
