@@ -114,7 +114,6 @@ class Machine:
         self.watchful = self.scan > 0 or self.folding is not None
         """Every arrival may change the next step, whether or not it can join."""
         self.born = now
-
         self.jobs: dict[RequestId, Job] = {}
         """In flight, and not aborted."""
         self.ended: dict[RequestId, Tokens] = {}

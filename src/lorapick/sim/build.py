@@ -11,7 +11,7 @@ import msgspec
 
 from lorapick.core.residency.engines import CACHES
 from lorapick.core.retention.policies import make_retention
-from lorapick.model.pods import Pod
+from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.retention import Retention, RetentionFacts
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
@@ -49,10 +49,11 @@ def world_of(scenario: Scenario, *, policy: str, seed: int, observer: Observer, 
         ValueError: there is no such policy.
     """
     config = pod_config(scenario)
+    configs = [pod_config(scenario, limits=pod.limits) for pod in pods_of(scenario.fleet)]
     failing = FailingLoads(most=config.load_failure_share, seed=seed)
     setup = Setup(
         settings=settings_of(scenario, policy),
-        pods=[(pod, config) for pod in pods_of(scenario.fleet)],
+        pods=[*zip(pods_of(scenario.fleet), configs, strict=True)],
         adapters=specs_of(scenario),
         later=scenario.fleet.later,
         followers=_followers(scenario, seed),
@@ -80,10 +81,13 @@ def pods_of(fleet: FleetPlan) -> list[Pod]:
             zone=zone,
             labels=own,
             engine=fleet.engine,
-            limits=fleet.limits,
+            limits=fleet.limits_of(plan),
+            role=plan.role,
             eviction=fleet.retention or PODS_OWN,
         )
-        for number, (name, zone, own) in enumerate(zip(fleet.all_names(), zones, labels, strict=False), start=1)
+        for number, (name, plan, zone, own) in enumerate(
+            zip(fleet.all_names(), fleet.all_roles(), zones, labels, strict=False), start=1
+        )
     ]
 
 
@@ -92,12 +96,13 @@ def _followers(scenario: Scenario, seed: int) -> Followers | None:
     return Followers(workload.follows, seed=seed, until=workload.until) if workload.follows else None
 
 
-def pod_config(scenario: Scenario) -> PodConfig:
-    """What every pod of the scenario is."""
+def pod_config(scenario: Scenario, *, limits: PodLimits | None = None) -> PodConfig:
+    """What every pod of the scenario is; `limits`: of some of them."""
     fleet, hardware = scenario.fleet, PRESETS[scenario.fleet.hardware]
-    slots = fleet.limits.max_loras if fleet.memory is Memory.SLOTS else 0
+    limits = limits or fleet.limits
+    slots = limits.max_loras if fleet.memory is Memory.SLOTS else 0
     return PodConfig(
-        limits=fleet.limits,
+        limits=limits,
         mode=fleet.mode,
         step=hardware.step,
         swap=swap_costs(scenario),

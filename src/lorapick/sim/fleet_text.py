@@ -7,14 +7,14 @@ import re
 from typing import Any
 
 from lorapick.core.retention.policies import RETENTIONS
-from lorapick.model.pods import Engine, PodLimits
+from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
 from lorapick.sim.hardware import PRESETS
-from lorapick.sim.scenario import AdapterPlan, FleetPlan
+from lorapick.sim.scenario import AdapterPlan, FleetPlan, RolePlan
 from lorapick.sim.scenario_readers import raw, tokens
 from lorapick.wire.config.document import At
 from lorapick.wire.config.pods import LIMITS
-from lorapick.wire.config.readers import Reader, boolean, choice, integer, label_text, list_of, record
+from lorapick.wire.config.readers import Reader, boolean, choice, fields, integer, label_text, list_of, record
 from lorapick.wire.units import UnitError, parse_size
 
 
@@ -41,9 +41,21 @@ def _check_fleet(at: At, fleet: FleetPlan) -> None:
             f"must be at least slots, which is {fleet.limits.max_loras}",
             hint="the engine's host level holds the adapters on the GPU too",
         )
+    if fleet.roles:
+        _check_roles(at.nearest("roles"), fleet)
     special = fleet.memory is not Memory.SLOTS or fleet.merging is not Merging.NEVER
     if special and fleet.mode is SwapMode.DRAIN:
         at.nearest("mode").note("unified memory and merged weights know no drain", hint="write mode: inline")
+
+
+def _check_roles(at: At, fleet: FleetPlan) -> None:
+    given = sum(each.pods for each in fleet.roles)
+    if given > fleet.pods:
+        at.note(f"gives roles to {given} pods, and there are {fleet.pods}", hint="more pods, or fewer with a role")
+    if sum(each.pods for each in fleet.roles if each.role is Role.PREFILL) == fleet.pods:
+        at.note("leaves no pod that decodes", hint="fewer pods that prefill")
+    if fleet.memory is not Memory.SLOTS or fleet.merging is not Merging.NEVER:
+        at.note("needs memory: slots and merging: never", hint="the variants hold no KV for other pods")
 
 
 def check_memory(root: At, plan: FleetPlan, *, adapters: AdapterPlan) -> None:
@@ -53,7 +65,7 @@ def check_memory(root: At, plan: FleetPlan, *, adapters: AdapterPlan) -> None:
         Refused: they do not.
     """
     hardware, rank = PRESETS[plan.hardware], max(adapters.ranks)
-    slots = plan.limits.max_loras
+    slots = max(plan.limits_of(each).max_loras for each in plan.all_roles())
     if plan.memory is Memory.SLOTS and hardware.kv_blocks(slots, rank) <= 0:
         most = int((hardware.kv_blocks(0, rank) * hardware.block_size - 1) / hardware.tokens_of_slot(rank))
         root.nearest("fleet", "slots").refuse(
@@ -92,6 +104,19 @@ def _labels(at: At) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _roles(at: At) -> tuple[RolePlan, ...]:
+    """Roles, each with its number of pods, or with that and their slots."""
+    readers = {"pods": integer(least=1, most=4096), "slots": LIMITS["max_loras"]}
+    found = []
+    for entry in at.entries().values():
+        role = Role(choice(*(role.value for role in Role))(entry.key))
+        place = entry.value
+        values = {"pods": readers["pods"](place)} if place.is_scalar else fields(place, readers, required=("pods",))
+        if "pods" in values:
+            found.append(RolePlan(role=role, **values))
+    return tuple(found)
+
+
 fleet_plan: Reader[FleetPlan] = record(
     _build_fleet,
     {
@@ -112,6 +137,7 @@ fleet_plan: Reader[FleetPlan] = record(
         "prefix_caching": boolean,
         "reports_loaded": boolean,
         "storage": _bandwidth,
+        "roles": _roles,
         "zones": list_of(label_text, least=1),
         "labels": _labels,
     },

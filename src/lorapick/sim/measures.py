@@ -115,6 +115,17 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Looks at pods: one of each at the edges of windows."""
     tight: int = 0
     """Of those, the ones that found memory at the picker's bound for the tier `hard` or above."""
+    good: int | None = None
+    """Served within what users were promised; None: nothing was promised."""
+    handed: dict[str, int] = {}
+    """What became of requests that one pod was to prefill for another, by `sim.observer.Handed`."""
+    prefill_hits: int = 0
+    """Of those, the ones whose adapter was on the GPU of the pod that prefilled; `hits` are of the other one."""
+    prefill_misses: int = 0
+    transfer: Distribution = NOTHING
+    """Of the KV of a request from one pod to the other."""
+    tpot: Distribution = NOTHING
+    """Time per output token after the first."""
     latency: Distribution
     ttft: Distribution
     first_ttft: Distribution = NOTHING

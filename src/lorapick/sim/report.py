@@ -5,6 +5,7 @@ In: what was measured. Out: `RunReport`; the same run gives the same bytes of JS
 
 import msgspec
 
+from lorapick.model.pods import Role
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 from lorapick.sim.measures import Distribution, GpuTime, Measures
 from lorapick.sim.sampling import Timeline
@@ -30,10 +31,44 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     """One pod over the whole run."""
 
     pod: PodName
+    role: Role = Role.BOTH
     dispatches: int
+    """To answer; what it prefilled for others is not among them."""
     swaps: int
     loads: int
+    hits: int = 0
+    """Of requests that it answered or prefilled for others, those whose adapter was on the GPU when they ran."""
+    misses: int = 0
     gpu: GpuTime
+
+
+class SideRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods of one role together, over the whole run."""
+
+    role: Role
+    pods: int
+    swaps: int
+    loads: int
+    hits: int
+    misses: int
+    gpu: GpuTime
+
+    @property
+    def hit_ratio(self) -> Ratio | None:
+        """Of what began to run there; None: nothing for an adapter did."""
+        ran = self.hits + self.misses
+        return self.hits / ran if ran else None
+
+    @property
+    def busy(self) -> Ratio:
+        """Share of the time in which something ran or loaded."""
+        gpu = self.gpu
+        return (gpu.total - gpu.idle - gpu.down) / gpu.total if gpu.total else 0.0
+
+    def share(self, part: str) -> Ratio:
+        """Share of the time that went into one part of it."""
+        seconds: Seconds = getattr(self.gpu, part)
+        return seconds / self.gpu.total if self.gpu.total else 0.0
 
 
 class PartRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +104,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """The run without its warm-up."""
     periods: dict[str, Measures]
     pods: tuple[PodRow, ...]
+    sides: tuple[SideRow, ...] = ()
+    """By role; empty where all pods do both."""
     parts: tuple[PartRow, ...] = ()
     swaps_from: dict[str, int]
     """Swaps by the tier that the adapter came from."""

@@ -21,7 +21,9 @@ from lorapick.sim.measures import FIELDS, GpuTime, Measures, distribution
 from lorapick.sim.report import Bounds, PartRow, PodRow, RunReport, Series
 from lorapick.sim.sampling import Sampler
 from lorapick.sim.scenario import Scenario
-from lorapick.sim.tally import Tally, Window
+from lorapick.sim.sides import sides_of
+from lorapick.sim.tally import Tally
+from lorapick.sim.windows import Promise, Window
 from lorapick.sim.world import World
 
 COLLECT_AFTER = 50_000
@@ -60,8 +62,15 @@ def run(
         raise ValueError(f"policy {policy!r} is unknown; use one of {', '.join(POLICIES)}")
     seed = seed if seed is not None else scenario.run.seed
     plan = scenario.run
-    yardstick = _yardstick(scenario) if options.bounds and scenario.fleet.memory is Memory.SLOTS else None
-    tally = Tally(start=plan.warm_up, window=plan.window, yardstick=yardstick, parts=scenario.parts)
+    bounded = options.bounds and scenario.fleet.memory is Memory.SLOTS and not scenario.fleet.roles
+    yardstick = _yardstick(scenario) if bounded else None
+    tally = Tally(
+        start=plan.warm_up,
+        window=plan.window,
+        yardstick=yardstick,
+        parts=scenario.parts,
+        promise=_promise(scenario),
+    )
     world = world_of(scenario, policy=policy, seed=seed, observer=tally, tells_starts=options.tells_starts)
     if options.check_every is not None:
         world.check_every = options.check_every
@@ -91,6 +100,12 @@ def _yardstick(scenario: Scenario) -> Yardstick:
     return Yardstick(fleet.count * fleet.limits.max_loras, start=scenario.run.warm_up)
 
 
+def _promise(scenario: Scenario) -> Promise:
+    """What users were promised; without, the limit by which capacity is found."""
+    slo = scenario.settings.slo
+    return Promise(ttft=slo.ttft_p95, latency=slo.latency_p95 or scenario.latency_limit)
+
+
 def _bounds(yardstick: Yardstick | None) -> Bounds | None:
     if yardstick is None:
         return None
@@ -100,6 +115,7 @@ def _bounds(yardstick: Yardstick | None) -> Bounds | None:
 def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler, policy: str, seed: int) -> RunReport:
     plan = scenario.run
     measured = Measuring(tally, sampler, pods=len(world.pods))
+    pods = _pods(world, tally, sampler=sampler)
     return RunReport(
         scenario=scenario.name,
         policy=policy,
@@ -107,7 +123,8 @@ def _report(scenario: Scenario, world: World, *, tally: Tally, sampler: Sampler,
         length=plan.length,
         whole=measured.stretch(plan.warm_up, plan.length),
         periods={each.name: measured.stretch(each.start, each.end) for each in scenario.periods},
-        pods=_pods(tally, sampler),
+        pods=pods,
+        sides=sides_of(pods),
         parts=_parts(scenario, tally),
         swaps_from=dict(tally.swaps_from),
         load_seconds=dict(tally.swap_seconds),
@@ -172,6 +189,12 @@ class Measuring:
             peak_swap_rate=max((most(each) for each in windows), default=0.0) / self._tally.window,
             output_tokens=sum(each.output_tokens for each in windows),
             slot_seconds=slot_seconds,
+            good=sum(each.good for each in windows) if any(self._tally.promise) else None,
+            handed={str(key): count for key, count in sum((each.handed for each in windows), Counter()).items()},
+            prefill_hits=sum(each.prefill_hits for each in windows),
+            prefill_misses=sum(each.prefill_misses for each in windows),
+            transfer=distribution(Histogram().merge(each.transfer for each in windows)),
+            tpot=distribution(Histogram().merge(each.tpot for each in windows)),
             latency=distribution(Histogram().merge(each.latency for each in windows)),
             ttft=distribution(Histogram().merge(each.ttft for each in windows)),
             first_ttft=distribution(Histogram().merge(each.first_ttft for each in windows)),
@@ -189,14 +212,17 @@ def most(window: Window) -> int:
     return max(window.swaps.values(), default=0)
 
 
-def _pods(tally: Tally, sampler: Sampler) -> tuple[PodRow, ...]:
+def _pods(world: World, tally: Tally, *, sampler: Sampler) -> tuple[PodRow, ...]:
     first, last = sampler.samples[0], sampler.samples[-1]
     return tuple(
         PodRow(
             pod=name,
+            role=world.pods[name].pod.role,
             dispatches=tally.dispatches[name],
             swaps=sum(window.swaps[name] for window in tally.windows),
             loads=tally.loads[name],
+            hits=tally.hits[name],
+            misses=tally.misses[name],
             gpu=after.less(before),
         )
         for name, before, after in zip(sampler.pods, first.pods, last.pods, strict=True)

@@ -6,7 +6,7 @@ Not here: reading a file (see `sim.scenario_text`), making a world of it (see `s
 
 import msgspec
 
-from lorapick.model.pods import Engine, PodLimits
+from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, Bytes, PodName, Seconds, Tokens
 from lorapick.pod.values import Kernel, Memory, Merging, SwapMode
@@ -23,8 +23,17 @@ PODS_OWN = "lru"
 """What pods do by themselves when a level of their memory is full."""
 
 
+class RolePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Some of the pods of a fleet, which play one part of it."""
+
+    role: Role
+    pods: int
+    slots: int | None = None
+    """None: as many as the fleet's other pods."""
+
+
 class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal pods."""
+    """Equal pods, but for their roles."""
 
     pods: int
     limits: PodLimits
@@ -49,6 +58,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Dealt out to the pods in turn."""
     labels: dict[str, tuple[str, ...]] = {}
     """Of each, values that are dealt out to the pods in turn."""
+    roles: tuple[RolePlan, ...] = ()
+    """Of the first pods, in this order; the others, and those that come later, prefill and decode."""
     later: tuple[PodName, ...] = ()
     """Pods that are not there at the begin; phases let them appear."""
 
@@ -65,6 +76,18 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """Pods, those that come later too."""
         return self.pods + len(self.later)
+
+    def all_roles(self) -> tuple[RolePlan, ...]:
+        """Of each pod, in the order of `all_names`."""
+        found = [each for each in self.roles for _ in range(each.pods)]
+        both = RolePlan(role=Role.BOTH, pods=1)
+        return (*found, *[both] * (self.count - len(found)))
+
+    def limits_of(self, plan: RolePlan) -> PodLimits:
+        """Limits of a pod of a role."""
+        slots = self.limits.max_loras if plan.slots is None else plan.slots
+        host = max(slots, self.limits.max_cpu_loras)
+        return msgspec.structs.replace(self.limits, max_loras=slots, max_cpu_loras=host)
 
 
 class AdapterPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,9 @@ from lorapick.pod.values import (
 from lorapick.sim.arrivals import Arrival
 from lorapick.sim.bounds.yardstick import Yardstick
 from lorapick.sim.histogram import Histogram
+from lorapick.sim.observer import Handed
 from lorapick.sim.residencies import Residencies
+from lorapick.sim.windows import Part, Promise, Window
 
 PHASES = ("drain", "deallocation", "transfer", "initialisation", "warm_up")
 """Of a swap, in order."""
@@ -37,82 +39,6 @@ _LOADING, _FOLLOWS = Tier.LOADING, Reason.HELD_FOR_LOAD
 """Found faster than the enum's members."""
 QUIET: Seconds = 3600.0
 """After so long without a request, the next one for an adapter is its first one again, as that of a new day."""
-
-
-class Window:
-    """What happened in one stretch of the run. Requests count in the window in which they arrived."""
-
-    __slots__ = (
-        "abandoned",
-        "arrivals",
-        "cold",
-        "commanded",
-        "failed",
-        "first_ttft",
-        "followed",
-        "held",
-        "held_for",
-        "hits",
-        "latency",
-        "loads",
-        "misses",
-        "output_tokens",
-        "rejected",
-        "served",
-        "start",
-        "swaps",
-        "touches",
-        "ttft",
-        "unloads",
-        "waited",
-    )  # fmt: skip
-
-    def __init__(self, start: Seconds) -> None:
-        self.start = start
-        self.arrivals = 0
-        self.served = 0
-        self.failed = 0
-        self.rejected = 0
-        self.abandoned = 0
-        self.waited = 0
-        """Requests that waited for a load at their pod."""
-        self.cold = 0
-        """Those, and the ones that waited for it at the picker."""
-        self.commanded: Counter[str] = Counter()
-        """Loads that the picker told pods to begin, by what for."""
-        self.touches = 0
-        """Requests of one token by the picker."""
-        self.held = 0
-        """Requests that waited at the picker, for whatever."""
-        self.followed = 0
-        """Requests that followed a load under way, where each would else have caused one."""
-        self.hits = 0
-        self.misses = 0
-        self.output_tokens = 0
-        self.swaps: Counter[PodName] = Counter()
-        self.unloads = 0
-        """Asked for by the picker."""
-        self.loads = 0
-        self.held_for = Histogram()
-        """How long those that waited at the picker did so, until they were sent to a pod or refused."""
-        self.latency = Histogram()
-        self.ttft = Histogram()
-        self.first_ttft = Histogram()
-        """Of the first requests for an adapter after a quiet time."""
-
-
-class Part:
-    """What became of the requests for some adapters, in the whole run."""
-
-    __slots__ = ("arrivals", "cold", "latency", "served", "ttft")
-
-    def __init__(self) -> None:
-        self.arrivals = 0
-        self.served = 0
-        self.cold = 0
-        """Requests that waited for a load."""
-        self.latency = Histogram()
-        self.ttft = Histogram()
 
 
 class Stood(NamedTuple):
@@ -126,7 +52,7 @@ class Stood(NamedTuple):
 class _Flight:
     """One request between its arrival and its end."""
 
-    __slots__ = ("adapter", "arrived", "first", "follows", "held", "part", "window")
+    __slots__ = ("adapter", "arrived", "began", "first", "follows", "held", "part", "window")
 
     def __init__(self, arrived: Seconds, adapter: AdapterName | None, *, window: Window | None) -> None:
         self.arrived = arrived
@@ -137,6 +63,8 @@ class _Flight:
         """Since when it waits at the picker; None: it does not."""
         self.follows = False
         """Whether it was held for another one's load."""
+        self.began: Seconds | None = None
+        """When its first token came; None: it has not."""
         self.first = False
         """Whether nobody had asked for its adapter for a while."""
         self.part: Part | None = None
@@ -153,11 +81,13 @@ class Tally:
         window: Seconds,
         yardstick: Yardstick | None = None,
         parts: Mapping[str, Sequence[AdapterName]] | None = None,
+        promise: Promise | None = None,
     ) -> None:
         """Count from `start`; what came before is warm-up and only kept track of."""
         self.parts = {name: Part() for name in parts or {}}
         """Requests for some adapters by themselves."""
         self._part_of = {adapter: self.parts[name] for name, adapters in (parts or {}).items() for adapter in adapters}
+        self.promise = promise if promise is not None else Promise()
         self.start = start
         self.window = window
         self.windows: list[Window] = []
@@ -170,6 +100,8 @@ class Tally:
         self.swaps_from: Counter[str] = Counter()
         """Swaps by the tier that the adapter came from."""
         self.loads: Counter[PodName] = Counter()
+        self.hits: Counter[PodName] = Counter()
+        self.misses: Counter[PodName] = Counter()
         self.swap_seconds: Counter[str] = Counter()
         """Seconds by phase of all loads."""
         self.failed_loads = 0
@@ -268,6 +200,33 @@ class Tally:
         if handler is not None:
             handler(pod, event)
 
+    def prefilling(self, pod: PodName, event: PodEvent) -> None:
+        """A pod did something with a request that it prefills for another pod."""
+        if not isinstance(event, RequestStarted):
+            return
+        flight = self._flights[event.request_id]
+        adapter, window = flight.adapter, flight.window
+        if adapter is None:
+            return
+        if event.hit:
+            self._last_hit[pod, adapter] = event.t
+        if window is not None:
+            window.prefill_hits += event.hit
+            window.prefill_misses += not event.hit
+            (self.hits if event.hit else self.misses)[pod] += 1
+
+    def fetching(self, request_id: RequestId, seconds: Seconds) -> None:
+        """KV begins to go from pod to pod."""
+        window = self._flights[request_id].window
+        if window is not None:
+            window.transfer.add(seconds)
+
+    def handed(self, request_id: RequestId, what: Handed) -> None:
+        """A request is handed from pod to pod, or is not."""
+        window = self._flights[request_id].window
+        if window is not None:
+            window.handed[what] += 1
+
     def restarted(self, pod: PodName, now: Seconds) -> None:
         """A pod's process died: nothing is loaded there."""
         self.residencies.restarted(pod, now)
@@ -281,6 +240,8 @@ class Tally:
         if outcome is Outcome.SERVED:
             window.served += 1
             window.latency.add(now - flight.arrived)
+            ttft = (flight.began or now) - flight.arrived
+            window.good += self.promise.kept(ttft=ttft, latency=now - flight.arrived)
             if flight.part is not None:
                 flight.part.served += 1
                 flight.part.latency.add(now - flight.arrived)
@@ -307,13 +268,15 @@ class Tally:
             return
         if event.hit:
             window.hits += 1
+            self.hits[pod] += 1
         else:
             window.misses += 1
+            self.misses[pod] += 1
 
     def _first_token(self, pod: PodName, event: FirstToken) -> None:
         del pod
         flight = self._flights[event.request_id]
-        window = flight.window
+        flight.began, window = event.t, flight.window
         if window is not None:
             window.ttft.add(event.t - flight.arrived)
             if flight.part is not None:
@@ -327,6 +290,8 @@ class Tally:
         window = flight.window
         if window is not None:
             window.output_tokens += event.output_tokens
+            if flight.began is not None and event.output_tokens > 1:
+                window.tpot.add((event.t - flight.began) / (event.output_tokens - 1))
             window.waited += event.waited_for_load
             cold = event.waited_for_load or flight.follows
             window.cold += cold

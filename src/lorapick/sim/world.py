@@ -18,13 +18,11 @@ from lorapick.model.pods import Pod, SilentWhy
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.units import PodName, RequestId, Seconds
 from lorapick.pod.engine import PodEngine
-from lorapick.pod.errors import PodError, UnknownAdapter
 from lorapick.pod.values import (
     AdapterUnloaded,
     FirstToken,
     PodConfig,
     PodEvent,
-    PodRequest,
     RequestFailed,
     RequestFinished,
     SwapEnded,
@@ -35,6 +33,7 @@ from lorapick.sim.commands import Commands
 from lorapick.sim.deadlock import Deadlock, require_found
 from lorapick.sim.kernel import Kernel, Priority
 from lorapick.sim.observer import Observer
+from lorapick.sim.sending import Sending
 from lorapick.sim.setup import Setup
 from lorapick.sim.simpod import SimPod
 
@@ -68,14 +67,15 @@ class World:
         self._tick_at: Seconds | None = None
         self._arrivals: Iterator[Arrival] = iter(())
         self._exhausted = True
-        self._open: dict[RequestId, Arrival] = {}
+        self.open: dict[RequestId, Arrival] = {}
         """Arrivals in flight: their sizes are needed at dispatch."""
         self._followers = setup.followers
         self._coming = 0
         """Followers that are scheduled and have not arrived."""
         commands = self._commands = Commands(self)
+        self._sending = Sending(self)
         self._actions: dict[type[Effect], Callable[[Any], None]] = {
-            Dispatch: self._dispatch,
+            Dispatch: self._sending.dispatch,
             Reject: self._reject,
             Load: commands.load,
             Unload: commands.unload,
@@ -114,15 +114,16 @@ class World:
         if until is not None:
             self.kernel.run(until)
             self.settle()
-            require_found(self._open, self.fleet.state.flights, pods=self.pods, now=until)
+            open_ones = {name: each for name, each in self.open.items() if not self._sending.has(name)}
+            require_found(open_ones, self.fleet.state.flights, pods=self.pods, now=until)
             return
         while self._under_way() and self.kernel.step():
             pass
-        if self._open:
-            raise Deadlock(self._open)
+        if self.open:
+            raise Deadlock(self.open)
 
     def _under_way(self) -> bool:
-        return not self._exhausted or bool(self._open) or self._coming > 0
+        return not self._exhausted or bool(self.open) or self._coming > 0
 
     def add_pod(self, pod: Pod, config: PodConfig, *, listed: bool = True) -> None:
         """A pod appears, with nothing loaded; or is only known of, until `return_pod`."""
@@ -170,7 +171,7 @@ class World:
         self.advance(sim)
         lost = sim.die(now)
         self.observer.restarted(sim.pod.name, now)
-        for request_id in self._commands.died(sim, lost):
+        for request_id in self._commands.died(sim, self._sending.died(sim, lost)):
             self._broken(request_id, 502)
 
     def _back(self, sim: SimPod) -> None:
@@ -235,7 +236,7 @@ class World:
         self._enter(arrival)
 
     def _enter(self, arrival: Arrival) -> None:
-        self._open[arrival.id] = arrival
+        self.open[arrival.id] = arrival
         self.observer.arrived(arrival)
         request = Request(
             id=arrival.id,
@@ -251,47 +252,12 @@ class World:
         self._hear(said.RequestArrived(t=self.kernel.now, id=self._number(), request=request))
 
     def _reject(self, effect: Reject) -> None:
-        del self._open[effect.request_id]
+        del self.open[effect.request_id]
         self.observer.ended(effect.request_id, _REJECTED, now=self.kernel.now)
 
-    def _dispatch(self, effect: Dispatch) -> None:
-        sim = self.pods.get(effect.target.pod)
-        if sim is None or not sim.alive:
-            sim = self._fall_back(effect)
-            if sim is None:
-                return
-        self._submit(sim, effect)
-
-    def _fall_back(self, effect: Dispatch) -> SimPod | None:
-        """What Envoy does when a pod refuses the connection; None: nobody took the request, it failed."""
-        for target in effect.fallbacks:
-            sim = self.pods.get(target.pod)
-            if sim is not None and sim.alive:
-                self.apply(said.RequestDispatched, request_id=effect.request_id, pod=target.pod)
-                return sim
-        self._end(effect.request_id, _FAILED, status=503)
-        return None
-
-    def _submit(self, sim: SimPod, effect: Dispatch) -> None:
-        arrival = self._open[effect.request_id]
-        request = PodRequest(
-            id=arrival.id,
-            adapter=effect.pick.adapter,
-            prompt_tokens=arrival.prompt_tokens,
-            output_tokens=arrival.output_tokens,
-            blocks=arrival.blocks,
-        )
-        try:
-            sim.engine.submit(request, self.kernel.now)
-        except PodError as error:
-            self._end(arrival.id, _FAILED, status=404 if isinstance(error, UnknownAdapter) else 400)
-        if self.setup.tells_starts and arrival.id in self._open:
-            self.apply(said.ResponseStarted, request_id=arrival.id, status=200)
-        sim.note_slots(self.kernel.now)
-        self.rewake(sim)
-
-    def _end(self, request_id: RequestId, outcome: Outcome, *, status: int) -> None:
-        now, arrival = self.kernel.now, self._open.pop(request_id)
+    def end(self, request_id: RequestId, outcome: Outcome, *, status: int) -> None:
+        """A request leaves: its client has the answer, or an error."""
+        now, arrival = self.kernel.now, self.open.pop(request_id)
         self.observer.ended(request_id, outcome, now=now)
         ended = said.RequestEnded(t=now, id=self._number(), request_id=request_id, outcome=outcome, status=status)
         self._hear(ended)
@@ -331,7 +297,7 @@ class World:
         sim.note_slots(self.kernel.now)
         happened, reactions, name = self.observer.happened, self._reactions, sim.pod.name
         for event in events:
-            if self._commands.ours(event):
+            if self._commands.ours(event) or self._sending.ours(sim, event):
                 continue
             happened(name, event)
             react = reactions.get(type(event))
@@ -340,7 +306,7 @@ class World:
         return True
 
     def _finished(self, _: SimPod, event: RequestFinished) -> None:
-        self._end(event.request_id, _SERVED, status=200)
+        self.end(event.request_id, _SERVED, status=200)
 
     def _first_token(self, _: SimPod, event: FirstToken) -> None:
         self.apply(said.BodyStarted, request_id=event.request_id)
@@ -352,7 +318,7 @@ class World:
         # A stream's headers came when the pod took it; they only change what its failure means, so they may come now.
         if not self.setup.tells_starts:
             self.apply(said.ResponseStarted, request_id=request_id, status=200)
-        self._end(request_id, _FAILED, status=status)
+        self.end(request_id, _FAILED, status=status)
 
     # -- scrapes and ticks
 
@@ -370,7 +336,7 @@ class World:
             self.apply(said.PodSilent, pod=sim.pod.name, why=SilentWhy.REFUSED)
         if self._under_way():
             if self._stuck():
-                raise Deadlock(self._open)
+                raise Deadlock(self.open)
             due = self.kernel.now + self.settings.scrape.interval
             self.kernel.at(due, self._scrape, argument=sim, priority=_SCRAPE)
 
@@ -394,7 +360,8 @@ class World:
         return (
             self._exhausted
             and not self._coming
-            and bool(self._open)
+            and not self._sending.fetching
+            and bool(self.open)
             and self.fleet.next_wakeup() is None
             and all(sim.alive and sim.engine.next_change() is None for sim in self.pods.values())
         )
