@@ -183,6 +183,14 @@ def read_fields(body: bytes) -> Fields | None:
         return None
 
 
+def read_model(fields: Fields) -> str:
+    """The model that a request asks for; empty: it names none, or something that is no name."""
+    try:
+        return msgspec.json.decode(fields.get("model", b""), type=str)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
+
+
 def prefill_step(fields: Fields, path: str) -> bytes:
     """The body for the prefiller: one token, not streamed, and KV that stays."""
     changed: dict[str, object] = {

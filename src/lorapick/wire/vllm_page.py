@@ -164,6 +164,8 @@ class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
     lora_requests: LoraRequestsInfo
     created: Seconds
     """Unix time at which the counters began."""
+    received_tokens: Tokens = 0
+    """Prompt tokens whose KV came from other pods."""
     resident: tuple[ResidentAdapter, ...] | None = None
     """None: this vLLM does not report residency (0.32 and before)."""
 
@@ -239,14 +241,14 @@ def _queues(facts: PageFacts) -> Iterator[Metric]:
 
 
 def _token_counters(facts: PageFacts) -> Iterator[Metric]:
-    stats = facts.stats
+    stats, got = facts.stats, facts.received_tokens
     hit = stats.cached_tokens
     text = "Prefix cache {}, in terms of number of {} tokens."
     yield _counter(facts, "prefix_cache_queries", text=text.format("queries", "queried"), values=stats.queried_tokens)
     yield _counter(facts, "prefix_cache_hits", text=text.format("hits", "cached"), values=hit)
     text = "External prefix cache {} from KV connector cross-instance cache sharing, in terms of number of {} tokens."
-    yield _counter(facts, "external_prefix_cache_queries", text=text.format("queries", "queried"), values=0)
-    yield _counter(facts, "external_prefix_cache_hits", text=text.format("hits", "cached"), values=0)
+    yield _counter(facts, "external_prefix_cache_queries", text=text.format("queries", "queried"), values=got)
+    yield _counter(facts, "external_prefix_cache_hits", text=text.format("hits", "cached"), values=got)
     text = "Multi-modal cache {}, in terms of number of {} items."
     yield _counter(facts, "mm_cache_queries", text=text.format("queries", "queried"), values=0)
     yield _counter(facts, "mm_cache_hits", text=text.format("hits", "cached"), values=0)
@@ -254,12 +256,14 @@ def _token_counters(facts: PageFacts) -> Iterator[Metric]:
         facts, "num_preemptions", text="Cumulative number of preemption from the engine.", values=stats.preemptions
     )
     yield _counter(facts, "prompt_tokens", text="Number of prefill tokens processed.", values=stats.prompt_tokens)
-    by_source = {"local_compute": stats.prompt_tokens - hit, "local_cache_hit": hit, "external_kv_transfer": 0}
+    by_source = {"local_compute": stats.prompt_tokens - hit - got, "local_cache_hit": hit, "external_kv_transfer": got}
     yield _counter(
         facts, "prompt_tokens_by_source", text="Number of prompt tokens by source.", values=by_source, label="source"
     )
-    yield _counter(facts, "prompt_tokens_cached", text="Number of cached prompt tokens (local + external).", values=hit)
-    by_tier = {"device": hit, "host": 0, "p2p": 0, "disk": 0, "external_unspecified": 0}
+    yield _counter(
+        facts, "prompt_tokens_cached", text="Number of cached prompt tokens (local + external).", values=hit + got
+    )
+    by_tier = {"device": hit, "host": 0, "p2p": got, "disk": 0, "external_unspecified": 0}
     yield _counter(facts, "prompt_tokens_cached_by_source", text=_CACHED_BY_SOURCE_HELP, values=by_tier, label="source")
     yield _counter(
         facts, "generation_tokens", text="Number of generation tokens processed.", values=stats.output_tokens

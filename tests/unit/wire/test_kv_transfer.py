@@ -18,6 +18,7 @@ from lorapick.wire.kv_transfer import (
     prefill_step,
     read_address,
     read_fields,
+    read_model,
     read_offer,
     read_params,
     read_prefill_answer,
@@ -190,6 +191,13 @@ def test_fields_go_on_byte_by_byte():
 def test_any_bytes_are_fields_or_none(body):
     fields = read_fields(body)
     assert fields is None or isinstance(json.loads(prefill_step(fields, "/v1/completions")), dict)
+
+
+@pytest.mark.parametrize(
+    ("body", "model"), [(b'{"model": "legal"}', "legal"), (b"{}", ""), (b'{"model": 7}', ""), (b'{"model": null}', "")]
+)
+def test_the_model_of_a_request(body, model):
+    assert read_model(read_fields(body)) == model
 
 
 # -- answers

@@ -51,7 +51,13 @@ def build_app(options: PodServerOptions) -> Starlette:
         OSError: KV events cannot be published at their port.
     """
     clock = ModelClock(options.speed)
-    driver = PodDriver(options.config, options.adapters, clock, draw=random.Random(options.seed).random)
+    driver = PodDriver(
+        options.config,
+        options.adapters,
+        clock,
+        draw=random.Random(options.seed).random,
+        reserves=options.handover.reserve,
+    )
     driver.publisher = _publisher(options)
     faults = msgspec.convert({"metrics": options.metrics_fault, "metrics_lag": options.metrics_lag}, Faults)
     switch = FaultSwitch(faults)
@@ -82,16 +88,17 @@ def build_app(options: PodServerOptions) -> Starlette:
         middleware=[
             Middleware(CountedRoutes, counters, paths),
             Middleware(FaultyRoutes, switch),
-            *_sidecar(options, handover),
+            *_sidecar(options, handover, driver=driver),
         ],
         exception_handlers={RefusalError: _refused, HTTPException: _http_error, ClientDisconnect: _nobody},
     )
 
 
-def _sidecar(options: PodServerOptions, handover: Handover) -> list[Middleware]:
+def _sidecar(options: PodServerOptions, handover: Handover, *, driver: PodDriver) -> list[Middleware]:
     if not options.has_sidecar:
         return []
-    return [Middleware(Sidecar, options.handover, calls=handover.calls, counts=handover.counts)]
+    calls, counts = handover.calls, handover.counts
+    return [Middleware(Sidecar, options.handover, calls=calls, counts=counts, reserved=driver.reserved)]
 
 
 def _publisher(options: PodServerOptions) -> KvPublisher | None:

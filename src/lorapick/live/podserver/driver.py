@@ -11,7 +11,8 @@ tokens at once, as vLLM's own streams do under load.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from msgspec import structs
 
@@ -19,6 +20,7 @@ from lorapick.live.podserver.clock import ModelClock
 from lorapick.live.podserver.kv_publisher import KvPublisher
 from lorapick.live.podserver.records import PodRecords
 from lorapick.live.podserver.refusals import RefusalError, internal
+from lorapick.live.podserver.reservations import Reservations
 from lorapick.live.podserver.ticket import Ticket
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 from lorapick.pod.engine import PodEngine
@@ -56,10 +58,15 @@ class PodDriver:
         clock: ModelClock,
         *,
         draw: Callable[[], float] | None = None,
+        reserves: bool = False,
     ) -> None:
+        """`reserves`: adapters are kept while another pod prefills (vLLM has no such thing)."""
         self._clock = clock
         self._config = config
-        self._engine = PodEngine(config, adapters, now=clock.now(), draw=draw)
+        self._reservations = reservations = Reservations()
+        self._reserves = reserves
+        retention = (lambda: reservations) if reserves else None
+        self._engine = PodEngine(config, adapters, now=clock.now(), draw=draw, retention=retention)
         self._tickets: dict[RequestId, Ticket] = {}
         self._loads: dict[AdapterName, list[asyncio.Future[str | None]]] = {}
         self._unloads: dict[AdapterName, list[asyncio.Future[None]]] = {}
@@ -133,6 +140,23 @@ class PodDriver:
             del self._tickets[ticket.request.id]
             ticket.fail(internal(str(error)))
         self._wake.set()
+
+    @property
+    def broken_reservations(self) -> int:
+        """Times that a reserved adapter had to leave memory."""
+        return self._reservations.broken
+
+    @contextmanager
+    def reserved(self, name: AdapterName) -> Iterator[None]:
+        """Bring an adapter in and keep it, for the length of a block; nothing happens where nothing is reserved."""
+        if not self._reserves or name not in self.registered:
+            yield
+            return
+        with self._reservations.reserved(name):
+            with suppress(PodError):
+                self._engine.load(name, self._live())
+                self._wake.set()
+            yield
 
     def cached_tokens(self, request: PodRequest) -> Tokens:
         """Prompt tokens whose KV is here already."""

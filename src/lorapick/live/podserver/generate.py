@@ -187,7 +187,13 @@ class Generator:
         )
 
     def _note(self, answer: Answer, ticket: Ticket) -> None:
-        answer.cached_tokens = ticket.cached_tokens if answer.cached_elsewhere is None else answer.cached_elsewhere
+        if answer.cached_elsewhere is not None:
+            answer.cached_tokens = answer.cached_elsewhere
+        elif ticket.request.kv is not None:
+            # vLLM counts what was received as cached; its last token is computed again for the first of the answer.
+            answer.cached_tokens = ticket.request.prompt_tokens - 1
+        else:
+            answer.cached_tokens = ticket.cached_tokens
         answer.fingerprint = fingerprint(self.options.name, ticket.request.adapter, ticket.tier)
 
     async def _whole(

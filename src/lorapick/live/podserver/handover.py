@@ -32,6 +32,7 @@ class Handover:
     def __init__(self, options: PodServerOptions, driver: PodDriver, *, clock: ModelClock) -> None:
         self._options = options
         self.counts = HandoverCounts(options)
+        self.counts.broken = lambda: driver.broken_reservations
         self.calls = PodCalls()
         self.holder = KvHolder(options, driver, counts=self.counts)
         self.puller = KvPuller(options, driver, clock=clock, calls=self.calls, counts=self.counts)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 
 from prometheus_client import Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from lorapick.live.podserver.options import PodServerOptions
@@ -83,6 +83,8 @@ class HandoverCounts(Collector):
         self._engine = ("model_name", "engine"), (options.base_model, "0")
         self.held: Callable[[], int] = lambda: 0
         """Prompts whose KV is held for other pods now."""
+        self.broken: Callable[[], int] = lambda: 0
+        """Times that a reserved adapter had to leave memory."""
         self._used = False
         self._prefills = _counter(
             "prefill_requests", "First steps of this pod's sidecar, by how they ended.", label="result"
@@ -135,6 +137,10 @@ class HandoverCounts(Collector):
         """A handover concerns this pod: from now on its families show."""
         self._used = True
 
+    def describe(self) -> Iterable[Metric]:
+        """For the registry, which finds families by name from the start, shown or not."""
+        return self._families()
+
     def collect(self) -> Iterable[Metric]:
         """Called by the registry for each page."""
         return self._families() if self._used or self._role is not Role.BOTH else ()
@@ -144,6 +150,8 @@ class HandoverCounts(Collector):
             yield from vllm.collect()
         for own in (self._prefills, self._pulls, self._local, self._let):
             yield from own.collect()
+        text = "Times that an adapter left its slot though a request that is prefilled elsewhere had reserved it."
+        yield CounterMetricFamily("lorapick_pod_reservations_broken", text, value=self.broken())
         yield GaugeMetricFamily("lorapick_pod_kv_held", "Prompts whose KV is held for other pods.", value=self.held())
         role = GaugeMetricFamily("lorapick_pod_role", "Part of a disaggregated fleet, of value 1.", labels=["role"])
         role.add_metric([self._role.value], 1)

@@ -62,6 +62,7 @@ class Looks:
             finished=records.finished,
             lora_requests=records.lora_requests,
             created=self._driver.started_wall,
+            received_tokens=records.received_tokens,
             resident=tuple(self._resident(stats)) if self._options.report_loaded else None,
         )
 

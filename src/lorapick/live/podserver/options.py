@@ -40,8 +40,8 @@ class HandoverOptions(msgspec.Struct, frozen=True, kw_only=True):
     kv_latency: Seconds = _LINKS.link_latency
     """Model seconds of one transfer, whatever its size."""
     reserve: bool = False
-    """Bring the adapter in, and keep it, from a request's arrival at the sidecar on. vLLM does not: its engine learns
-    of the request when the prefill is over, and gives it a slot when its KV is there."""
+    """Bring the adapter in when a request arrives at the sidecar, and let it leave memory last until the request ends.
+    vLLM does not: its engine learns of the request when the prefill is over, and one that waits for KV has no slot."""
 
 
 class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,11 +26,15 @@ class PodRecords:
         self._active: dict[AdapterName, int] = {}
         self.histograms = RequestHistograms(max_model_len)
         self.finished: Counter[str] = Counter()
+        self.received_tokens: Tokens = 0
+        """Prompt tokens whose KV came from other pods."""
         self.lora_requests = LoraRequestsInfo()
 
     def first_token(self, ticket: Ticket, at: Seconds) -> None:
         """The first token of a request exists."""
         self._observe("time_to_first_token_seconds", at - ticket.arrived)
+        if ticket.request.kv is not None:
+            self.received_tokens += ticket.request.prompt_tokens - ticket.cached_tokens
         adapter = ticket.request.adapter
         if adapter is not None:
             self._active[adapter] = self._active.get(adapter, 0) + 1
@@ -63,7 +67,8 @@ class PodRecords:
         output = float(request.output_tokens)
         histograms = self.histograms
         histograms["request_prompt_tokens"].observe(float(request.prompt_tokens))
-        histograms["request_prefill_kv_computed_tokens"].observe(float(request.prompt_tokens - ticket.cached_tokens))
+        computed = 0 if request.kv is not None else request.prompt_tokens - ticket.cached_tokens
+        histograms["request_prefill_kv_computed_tokens"].observe(float(computed))
         histograms["request_params_n"].observe(1.0)
         for name in ("request_generation_tokens", "request_max_num_generation_tokens", "request_params_max_tokens"):
             histograms[name].observe(output)

@@ -10,7 +10,8 @@ computed here. (So did llm-d-router at 45c3854; at 0545789 it asks a few times m
 """
 
 import uuid
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import AbstractContextManager
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -24,6 +25,7 @@ from lorapick.live.podserver.leaving import unless_gone
 from lorapick.live.podserver.options import HandoverOptions
 from lorapick.live.podserver.pod_calls import PodAnswer, PodCallError, PodCalls, PodTimeoutError
 from lorapick.live.podserver.refusals import KV_REFUSED, RefusalError, bad_request
+from lorapick.model.units import AdapterName
 from lorapick.wire.kv_transfer import (
     OUTPUT_LIMITS,
     PREFILLER,
@@ -33,6 +35,7 @@ from lorapick.wire.kv_transfer import (
     decode_step,
     prefill_step,
     read_fields,
+    read_model,
     read_prefill_answer,
     read_prefiller,
 )
@@ -50,11 +53,21 @@ _NOT_FORWARDED = frozenset(
 class Sidecar:
     """ASGI wrapper that lets requests be prefilled elsewhere."""
 
-    def __init__(self, app: ASGIApp, options: HandoverOptions, *, calls: PodCalls, counts: HandoverCounts) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: HandoverOptions,
+        *,
+        calls: PodCalls,
+        counts: HandoverCounts,
+        reserved: Callable[[AdapterName], AbstractContextManager[None]],
+    ) -> None:
+        """`reserved` keeps an adapter in this pod's memory for the length of a block."""
         self._app = app
         self._options = options
         self._calls = calls
         self._counts = counts
+        self._reserved = reserved
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one exchange."""
@@ -71,7 +84,7 @@ class Sidecar:
             return
         request = Request(scope, receive)
         try:
-            await self._in_two_steps(request, prefiller, send)
+            await self._serve(request, send, prefiller=prefiller)
         except ClientDisconnect:
             self._counts.prefilled(Prefilled.CLIENT_GONE)
 
@@ -86,47 +99,47 @@ class Sidecar:
             raise RefusalError(403, "Forbidden", message)
         return prefiller
 
-    async def _in_two_steps(self, request: Request, prefiller: str, send: Send) -> None:
-        body = await request.body()
-        fields = read_fields(body)
-        headers = _identified(request)
-        step = _Step(request, body, headers)
+    async def _serve(self, request: Request, send: Send, *, prefiller: str) -> None:
+        step = _Step(request, await request.body())
+        fields = read_fields(step.body)
         if fields is None:  # the pod says what is wrong with it
             await self._app(step.scope(), step.receive, send)
             return
-        prefilled = await unless_gone(request, self._prefill(request, fields, prefiller=prefiller, headers=headers))
+        with self._reserved(read_model(fields)):
+            await self._in_two_steps(step, fields, prefiller=prefiller, send=send)
+
+    async def _in_two_steps(self, step: "_Step", fields: Fields, *, prefiller: str, send: Send) -> None:
+        prefilled = await unless_gone(step.request, self._prefill(step, fields, prefiller=prefiller))
         if isinstance(prefilled, Prefilled):
-            await self._here(step, prefilled, send)
+            await self._here(step, send, reason=prefilled)
         elif isinstance(prefilled, PodAnswer):
-            await _passed_on(prefilled)(request.scope, step.receive, send)
+            await _passed_on(prefilled)(step.request.scope, step.receive, send)
         else:
             assert prefilled.params is not None, "an answer without KV is NO_KV"
-            second = _Step(request, decode_step(fields, prefilled.params), headers)
+            second = step.with_body(decode_step(fields, prefilled.params))
             second.extra = {CACHED_ELSEWHERE: prefilled.cached_tokens}
             watched = _Watched(send, prefiller)
             await self._app(second.scope(), second.receive, watched)
             if watched.refused is not None:
-                await self._here(step, watched.refused, send)
+                await self._here(step, send, reason=watched.refused)
 
-    async def _here(self, step: "_Step", reason: Prefilled | Pulled, send: Send) -> None:
+    async def _here(self, step: "_Step", send: Send, *, reason: Prefilled | Pulled) -> None:
         """Let this pod do all of it."""
         self._counts.computed_here(reason)
 
         async def told(message: Message) -> None:
-            await send(_with_header(message, LOCAL_PREFILL, reason.value))
+            await send(_with_header(message, name=LOCAL_PREFILL, value=reason.value))
 
         await self._app(step.scope(), step.receive, told)
 
-    async def _prefill(
-        self, request: Request, fields: Fields, *, prefiller: str, headers: Mapping[str, str]
-    ) -> PrefillAnswer | PodAnswer | Prefilled:
+    async def _prefill(self, step: "_Step", fields: Fields, *, prefiller: str) -> PrefillAnswer | PodAnswer | Prefilled:
         """The first step: what it gave, the prefiller's refusal for the client, or why this pod has to do it."""
-        query = f"?{request.url.query}" if request.url.query else ""
-        body = prefill_step(fields, request.url.path)
-        url = f"http://{prefiller}{request.url.path}{query}"
+        asked = step.request.url
+        url = f"http://{prefiller}{asked.path}" + (f"?{asked.query}" if asked.query else "")
+        body = prefill_step(fields, asked.path)
         try:
             patience = self._options.prefill_timeout
-            answer = await self._calls.call("POST", url, headers=headers, within=patience, body=body)
+            answer = await self._calls.call("POST", url, headers=step.headers, within=patience, body=body)
         except PodTimeoutError:
             return self._ended(Prefilled.TIMEOUT)
         except PodCallError:
@@ -151,29 +164,36 @@ class Sidecar:
 class _Step:
     """A request to this pod with a body of ours: a scope and a `receive`, each time anew."""
 
-    def __init__(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
-        self._request = request
-        self._body = body
-        self._headers = headers
-        self._told = False
+    def __init__(self, request: Request, body: bytes) -> None:
+        self.request = request
+        self.body = body
+        self.headers = _identified(request)
+        """Those of both steps."""
         self.extra: Mapping[str, object] = {}
+        self._told = False
+
+    def with_body(self, body: bytes) -> "_Step":
+        """The same request with another body."""
+        other = _Step(self.request, body)
+        other.headers = self.headers
+        return other
 
     def scope(self) -> MutableMapping[str, object]:
         """An ASGI scope; what the routes put into it stays there."""
         self._told = False
-        scope = {**self._request.scope, **self.extra, "headers": list(self._request.scope["headers"])}
+        scope = {**self.request.scope, **self.extra, "headers": list(self.request.scope["headers"])}
         headers = MutableHeaders(scope=scope)
         del headers[PREFILLER]
-        headers["content-length"] = str(len(self._body))
-        headers[_REQUEST_ID] = self._headers[_REQUEST_ID]
+        headers["content-length"] = str(len(self.body))
+        headers[_REQUEST_ID] = self.headers[_REQUEST_ID]
         return scope
 
     async def receive(self) -> Message:
         """The body; then what the client does."""
         if not self._told:
             self._told = True
-            return {"type": "http.request", "body": self._body, "more_body": False}
-        return await self._request.receive()
+            return {"type": "http.request", "body": self.body, "more_body": False}
+        return await self.request.receive()
 
 
 class _Watched:
@@ -190,10 +210,10 @@ class _Watched:
             if reason is not None:
                 self.refused = Pulled(reason)
         if self.refused is None:
-            await self._send(_with_header(message, PREFILLED_BY, self._prefiller))
+            await self._send(_with_header(message, name=PREFILLED_BY, value=self._prefiller))
 
 
-def _with_header(message: Message, name: str, value: str) -> Message:
+def _with_header(message: Message, *, name: str, value: str) -> Message:
     if message["type"] == "http.response.start":
         MutableHeaders(raw=message["headers"])[name] = value
     return message

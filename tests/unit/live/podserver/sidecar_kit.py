@@ -1,6 +1,7 @@
 """Pairs of emulated pods, and prefillers that do as a test says."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import aiohttp
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from lorapick.live.podserver import PodServerOptions, numbered_adapters, serving
 from lorapick.live.podserver.options import HandoverOptions
@@ -19,12 +21,24 @@ HEADER = "x-prefiller-host-port"
 HELD = {"do_remote_prefill": True, "remote_engine_id": "e", "remote_request_id": "r", "remote_block_ids": [[1]]}
 
 
+COUNTED = {
+    "lorapick_pod_prefill_requests_total": "result",
+    "lorapick_pod_kv_transfers_total": "result",
+    "lorapick_pod_local_prefills_total": "reason",
+    "lorapick_pod_kv_releases_total": "result",
+}
+_numbers = itertools.count()
+
+
 class Pod:
-    """A client of one pod."""
+    """A client of one pod, which knows what was counted before a test."""
 
     def __init__(self, session: aiohttp.ClientSession, address: str) -> None:
         self.session = session
         self.address = address
+        self.prompt = PROMPT
+        self._counts: dict[tuple[str, str], float] = {}
+        self._prefill = 0.0
 
     async def send(self, method: str, path: str, **kwargs: object) -> SimpleNamespace:
         async with self.session.request(method, path, **kwargs) as response:
@@ -37,27 +51,53 @@ class Pod:
         """A completion, prefilled at `prefiller`."""
         whole = {"model": "adapter-003", "max_tokens": 5} | body
         if path == "/v1/completions":
-            whole.setdefault("prompt", PROMPT)
+            whole.setdefault("prompt", self.prompt)
         headers = {} if prefiller is None else {HEADER: prefiller}
         return await self.send("POST", path, json=whole, headers=headers)
 
     async def stats(self) -> dict:
         return (await self.send("GET", "/emulator/state")).json["stats"]
 
-    async def count(self, name: str, **labels: str) -> float:
+    async def waiting(self) -> int:
+        """Requests in flight."""
+        return (await self.send("GET", "/load")).json["server_load"]
+
+    async def mark(self, prompt: str) -> None:
+        """A test begins, with a prompt of its own: nothing of it is cached."""
+        self.prompt = prompt
+        self._counts = await self._count()
+        self._prefill = (await self.stats())["time"]["prefill"]
+
+    async def prefilled(self) -> float:
+        """Seconds of prefill since the test began."""
+        return (await self.stats())["time"]["prefill"] - self._prefill
+
+    async def counted(self, family: str) -> dict[str, float]:
+        """What was counted since the test began, by label; what did not come up is left out."""
+        now = await self._count()
+        return {
+            label: value - self._counts.get((name, label), 0)
+            for (name, label), value in now.items()
+            if name == f"lorapick_pod_{family}_total" and value > self._counts.get((name, label), 0)
+        }
+
+    async def value(self, name: str, **labels: str) -> float:
         """Sum of a family's samples with these labels."""
-        page = (await self.send("GET", "/metrics")).text
-        samples = [s for family in text_string_to_metric_families(page) for s in family.samples if s.name == name]
+        samples = await self.samples(name)
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
-    async def local_prefills(self) -> dict[str, float]:
-        """Prompts computed here though a prefiller was named, by reason; reasons that did not come up left out."""
-        return await self.by_label("lorapick_pod_local_prefills_total", "reason")
+    async def samples(self, *names: str) -> list[Sample]:
+        query = "&".join(f"name[]={name}" for name in names)
+        page = (await self.send("GET", f"/metrics?{query}")).text
+        return [s for family in text_string_to_metric_families(page) for s in family.samples if s.name in names]
 
-    async def by_label(self, name: str, label: str) -> dict[str, float]:
-        page = (await self.send("GET", "/metrics")).text
-        samples = [s for family in text_string_to_metric_families(page) for s in family.samples if s.name == name]
-        return {sample.labels[label]: sample.value for sample in samples if sample.value}
+    async def _count(self) -> dict[tuple[str, str], float]:
+        return {(each.name, each.labels[COUNTED[each.name]]): each.value for each in await self.samples(*COUNTED)}
+
+
+def fresh_prompt() -> str:
+    """A prompt that no other test has."""
+    return f"{next(_numbers)} {PROMPT}"
 
 
 @asynccontextmanager
