@@ -41,6 +41,7 @@ from lorapick.sim.traffic_text import Stream, When, chosen, streams
 from lorapick.sim.workload.spec import Flow, Traced, Workload
 from lorapick.sim.workload.stream import OpenLines, undeclared_names
 from lorapick.wire.config import alerting, sections
+from lorapick.wire.config.disaggregation import disaggregation
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.readers import (
     Reader,
@@ -314,6 +315,7 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
             "admission": sections.admission,
             "placement": sections.placement,
             "budgets": sections.budgets,
+            "disaggregation": disaggregation,
             "scrape": sections.scrape,
             "alerts": alerting.alerts,
             "slo": alerting.slo,
