@@ -70,6 +70,7 @@ def localised(command: str, stack: Stack) -> str:
     for port, url in ports.items():
         command = command.replace(f"127.0.0.1:{port}", url.removeprefix("http://"))
     command = command.replace("localhost:8001", stack.pods[0].address)
+    command = command.replace("127.0.0.1:8002", stack.pods[1].address)
     command = command.replace("run/lorapick-0.events.jsonl", str(stack.pickers[0].event_log))
     command = command.replace("run/ledger.sqlite", str(stack.pickers[0].configuration.with_name(LEDGER)))
     command = command.replace(".venv/bin/python ", f"{sys.executable} ")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import aiohttp
 import openai
@@ -56,6 +56,25 @@ def test_the_ready_line_says_where_and_what(ready: dict) -> None:
     assert ready["url"] == f"http://127.0.0.1:{ready['port']}"
     with urlopen(f"{ready['url']}/health") as response:
         assert response.status == 200
+
+
+def test_prefilled_by_another_process_and_without_it_when_it_was_killed(ready: dict) -> None:
+    def answer() -> dict[str, str]:
+        headers = {"content-type": "application/json", "x-prefiller-host-port": address}
+        body = json.dumps({"model": "adapter-005", "prompt": "of whales " * 40, "max_tokens": 3}).encode()
+        with urlopen(Request(f"{ready['url']}/v1/completions", body, headers)) as response:
+            assert json.load(response)["usage"]["completion_tokens"] == 3
+            return dict(response.headers)
+
+    with pod("--role", "prefill", "--speed", "20", "--name", "prefill-0") as (process, line):
+        assert line["role"] == "prefill"
+        address = line["url"].removeprefix("http://")
+        assert answer()["x-lorapick-prefiller"] == address
+        process.kill()
+        process.wait()
+        assert answer()["x-lorapick-local-prefill"] == "prefiller_unreachable"
+    [transfers] = [s for s in families(ready["url"])["lorapick_pod_kv_transfers"] if s.labels.get("result") == "ok"]
+    assert transfers.value == 1
 
 
 def test_openai_client_whole_and_streamed(ready: dict) -> None:

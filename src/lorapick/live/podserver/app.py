@@ -185,8 +185,8 @@ def _emulator_routes(
         del request
         stats = msgspec.to_builtins(driver.stats())
         endpoint = None if driver.publisher is None else driver.publisher.endpoint
-        facts = {"name": options.name, "role": options.role, "registered": driver.registered}
-        return MsgspecResponse({**facts, "kv_events": endpoint, "stats": stats})
+        facts = {"name": options.name, "role": options.role, "labels": options.labels}
+        return MsgspecResponse({**facts, "registered": driver.registered, "kv_events": endpoint, "stats": stats})
 
     async def faults(request: Request) -> Response:
         if request.method == "POST":

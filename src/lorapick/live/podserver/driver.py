@@ -104,7 +104,11 @@ class PodDriver:
         if stats.running:
             # A busy engine ends a step every few milliseconds, each of which renews the current label set.
             self.records.step(now)
-        return stats
+        # As in vLLM, requests whose KV is on its way wait, deferred.
+        coming = sum(ticket.pulling is not None for ticket in self._tickets.values())
+        if not coming:
+            return stats
+        return structs.replace(stats, waiting=stats.waiting + coming, deferred=stats.deferred + coming)
 
     def submit(self, request: PodRequest, *, finish_reason: str, streams: bool) -> Ticket:
         """Queue a request. Raises what `PodEngine.submit` raises, and RefusalError when the engine is dead."""

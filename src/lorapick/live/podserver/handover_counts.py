@@ -33,6 +33,7 @@ class Prefilled(StrEnum):
     NO_KV = "no_kv"
     """It answered 2xx without `kv_transfer_params` that say where KV is."""
     BAD_ANSWER = "bad_answer"
+    """Its answer is none of vLLM's, or longer than any."""
 
 
 class Pulled(StrEnum):

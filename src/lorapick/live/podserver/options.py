@@ -81,6 +81,11 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     handover: HandoverOptions = HandoverOptions()
 
     @property
+    def labels(self) -> dict[str, str]:
+        """As Kubernetes would have them: llm-d finds the role of a pod here."""
+        return {"llm-d.ai/role": self.role.value}
+
+    @property
     def has_sidecar(self) -> bool:
         """Whether requests may name a prefiller."""
         wanted = self.handover.sidecar

@@ -25,6 +25,10 @@ class PodTimeoutError(PodCallError):
     """It did not answer in time."""
 
 
+class LongAnswerError(PodCallError):
+    """It answers with more than anybody reads."""
+
+
 class PodAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A complete answer."""
 
@@ -46,7 +50,8 @@ class PodCalls:
 
         Raises:
             PodTimeoutError: no answer within so many real seconds.
-            PodCallError: no connection, a broken one, or an answer that is too long.
+            LongAnswerError: the answer is too long.
+            PodCallError: no connection, or a broken one.
         """
         limit = aiohttp.ClientTimeout(total=within, sock_connect=min(within, _CONNECT))
         try:
@@ -79,5 +84,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for chunk in response.content.iter_any():
         data += chunk
         if len(data) > _LONGEST_ANSWER:
-            raise PodCallError(f"{response.url} answers with more than {_LONGEST_ANSWER} bytes")
+            raise LongAnswerError(f"{response.url} answers with more than {_LONGEST_ANSWER} bytes")
     return bytes(data)

@@ -23,7 +23,7 @@ from lorapick.live.podserver.handover_counts import HandoverCounts, Prefilled, P
 from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.leaving import unless_gone
 from lorapick.live.podserver.options import HandoverOptions
-from lorapick.live.podserver.pod_calls import PodAnswer, PodCallError, PodCalls, PodTimeoutError
+from lorapick.live.podserver.pod_calls import LongAnswerError, PodAnswer, PodCallError, PodCalls, PodTimeoutError
 from lorapick.live.podserver.refusals import KV_REFUSED, RefusalError, bad_request
 from lorapick.model.units import AdapterName
 from lorapick.wire.kv_transfer import (
@@ -142,6 +142,8 @@ class Sidecar:
             answer = await self._calls.call("POST", url, headers=step.headers, within=patience, body=body)
         except PodTimeoutError:
             return self._ended(Prefilled.TIMEOUT)
+        except LongAnswerError:
+            return self._ended(Prefilled.BAD_ANSWER)
         except PodCallError:
             return self._ended(Prefilled.UNREACHABLE)
         if 400 <= answer.status < 500:

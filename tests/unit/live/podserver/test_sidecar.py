@@ -249,7 +249,7 @@ async def test_nobody_listens(decode):
         (200, '{"kv_transfer_params": {"remote_port": "x"}}', "bad_answer"),
         (200, "<html>", "bad_answer"),
         (200, "[" * 100_000, "bad_answer"),
-        (200, " " * (4 * 1024 * 1024 + 1), "prefiller_unreachable"),
+        (200, " " * (4 * 1024 * 1024 + 1), "bad_answer"),
     ],
 )
 async def test_the_prefiller_answers_badly(decode, status, text, reason):
@@ -417,6 +417,8 @@ async def test_the_client_leaves_during_the_transfer(prefill):
 
         asking = asyncio.create_task(decode.ask(prefill.address))
         await until(decode.waiting)
+        assert await decode.value("vllm:num_requests_waiting_by_reason", reason="deferred") == 1
+        assert await decode.value("vllm:num_requests_waiting") == 1
         asking.cancel()
         await aborted(1)
         body = {"model": "adapter-003", "prompt": PROMPT, "stream": True}
@@ -462,7 +464,8 @@ async def test_an_adapter_is_kept_while_another_pod_prefills(reserve):
 
 
 async def test_a_pod_tells_its_role(decode):
-    assert (await decode.send("GET", "/emulator/state")).json["role"] == "decode"
+    state = (await decode.send("GET", "/emulator/state")).json
+    assert (state["role"], state["labels"]) == ("decode", {"llm-d.ai/role": "decode"})
     assert await decode.value("lorapick_pod_role", role="decode") == 1
 
 
