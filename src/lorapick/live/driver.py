@@ -36,6 +36,7 @@ from lorapick.model.effects import (
 from lorapick.model.events import (
     BodyStarted,
     Event,
+    PrefillEnded,
     RequestArrived,
     RequestDispatched,
     RequestEnded,
@@ -198,6 +199,10 @@ class Driver:
             log.warning("request %s was served by %s, which is no pod of ours", request_id, address)
             return
         self.submit(lambda t, i: RequestDispatched(t=t, id=i, request_id=request_id, pod=pod))
+
+    def prefill_ended(self, request_id: RequestId, *, ok: bool) -> None:
+        """Say that the prefill on another pod is over."""
+        self.submit(lambda t, i: PrefillEnded(t=t, id=i, request_id=request_id, ok=ok))
 
     def response_started(self, request_id: RequestId, status: int) -> None:
         """Say that response headers came."""

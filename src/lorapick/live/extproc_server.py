@@ -36,6 +36,7 @@ from lorapick.wire.extproc.commands import (
     Ended,
     Finish,
     Passed,
+    Prefilled,
     Refused,
     Send,
     Started,
@@ -281,8 +282,10 @@ class _Stream:
                 case _:
                     self._perform_rare(command)
 
-    def _perform_rare(self, command: Withdraw | Refused | Passed | Finish) -> None:
+    def _perform_rare(self, command: Withdraw | Prefilled | Refused | Passed | Finish) -> None:
         match command:
+            case Prefilled():
+                self._server.picker.prefill_ended(command.request_id, ok=command.ok)
             case Withdraw():
                 if self._deciding is not None:
                     self._deciding.cancel()

@@ -46,6 +46,10 @@ class Picker(Protocol):
         """Say which endpoint really serves a request (a fallback may have)."""
         ...
 
+    def prefill_ended(self, request_id: RequestId, *, ok: bool) -> None:
+        """Say that the prefill on another pod is over, well or not; told before `response_started`, if at all."""
+        ...
+
     def response_started(self, request_id: RequestId, status: int) -> None:
         """Say that response headers came."""
         ...

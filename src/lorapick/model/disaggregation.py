@@ -56,6 +56,9 @@ class DisaggregationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of one handover, whatever its size."""
     node_label: str = "kubernetes.io/hostname"
     """Label of pods that names their node; pods without it are on nodes of their own."""
+    pass_encoders: bool = False
+    """Let the header that names pods which encode images through as it came: where whoever is before this picker sets
+    it, and clients cannot. A client that may set it has pods call addresses of its choice."""
 
 
 class PairCosts(msgspec.Struct, frozen=True, kw_only=True):

@@ -101,13 +101,28 @@ def with_served(message: ProcessingRequest, address: str, *, attribute: bool = T
 
 
 def dispatch(
-    *addresses: str, request_id: RequestId = "r1", model: str | None = None, pods: Sequence[str] = ()
+    *addresses: str,
+    request_id: RequestId = "r1",
+    model: str | None = None,
+    pods: Sequence[str] = (),
+    prefill: str | None = None,
 ) -> Dispatch:
-    """The picker's yes: the first address, the rest as fallbacks; pods are named `pod-PORT` unless told."""
+    """The picker's yes: the first address, the rest as fallbacks; pods are named `pod-PORT` unless told.
+
+    `prefill` is the address of the pod `prefills`.
+    """
     names = pods or [f"pod-{address.rpartition(':')[2]}" for address in addresses]
     targets = tuple(Target(pod=name, address=address) for name, address in zip(names, addresses, strict=True))
     pick = Pick(request_id=request_id, adapter="ad0", pod=targets[0].pod, score=1.0, tier=None)
-    return Dispatch(cause=1, request_id=request_id, target=targets[0], fallbacks=targets[1:], pick=pick, model=model)
+    return Dispatch(
+        cause=1,
+        request_id=request_id,
+        target=targets[0],
+        fallbacks=targets[1:],
+        pick=pick,
+        model=model,
+        prefill=None if prefill is None else Target(pod="prefills", address=prefill),
+    )
 
 
 def reject(
@@ -162,6 +177,10 @@ class ScriptedPicker:
     def dispatched(self, request_id: RequestId, address: str) -> None:
         """Remember."""
         self.heard.append(("dispatched", request_id, address))
+
+    def prefill_ended(self, request_id: RequestId, *, ok: bool) -> None:
+        """Remember."""
+        self.heard.append(("prefilled", request_id, ok))
 
     def response_started(self, request_id: RequestId, status: int) -> None:
         """Remember."""

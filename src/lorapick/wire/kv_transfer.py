@@ -21,6 +21,10 @@ PREFILLER = "x-prefiller-host-port"
 """Where to prefill: `ip:port`. Several are separated by commas, and the first one counts."""
 ENCODERS = "x-encoder-hosts-ports"
 """Where images are encoded; goes on as it came."""
+PREFILLED_BY = "x-lorapick-prefiller"
+"""Header of an answer: the pod that prefilled, by address from a pod, by name to clients."""
+LOCAL_PREFILL = "x-lorapick-local-prefill"
+"""Header of an answer: why the pod that decodes prefilled though another was named."""
 PARAMS = "kv_transfer_params"
 
 OUTPUT_LIMITS: Mapping[str, tuple[str, ...]] = {

@@ -19,6 +19,7 @@ from lorapick.model.requests import Outcome
 from lorapick.model.settings import AdmissionSettings, ServerSettings, Settings
 from lorapick.testing import extproc as gateway
 from lorapick.wire.extproc import messages
+from lorapick.wire.extproc.messages import Destination
 
 POD, ANY = "10.0.0.1:8000", "10.0.0.9:8000"
 BODY = b'{"model":"ad0","prompt":"Hello"}'
@@ -77,7 +78,7 @@ async def test_a_buffered_request(tmp_path: Path) -> None:
         await talk.says(gateway.request_headers(modes=BUFFERED))
         assert await talk.hears(1) == [messages.REQUEST_HEADERS_CONTINUE]
         await talk.says(gateway.request_body(BODY))
-        assert await talk.hears(1) == [messages.routed_body(POD)]
+        assert await talk.hears(1) == [messages.routed_body(Destination(POD))]
         await talk.says(gateway.response_headers(200))
         assert await talk.hears(1) == [messages.response_headers("pod-8000", length_changes=False)]
         await talk.leaves()
@@ -97,7 +98,7 @@ async def test_a_full_duplex_request_of_several_chunks(tmp_path: Path) -> None:
         await talk.says(*(gateway.request_body(body[at : at + 9000], last=False) for at in range(0, len(body), 9000)))
         await talk.says(gateway.request_body(b""))
         first, *chunks = await talk.hears(4)
-        assert first == messages.routed_headers(POD)
+        assert first == messages.routed_headers(Destination(POD))
         assert b"".join(c.request_body.response.body_mutation.streamed_response.body for c in chunks) == body
         await talk.leaves()
         assert picker.heard[-1] == ("ended", "r1", Outcome.ABANDONED, None, None)
@@ -123,7 +124,10 @@ async def test_many_at_once(tmp_path: Path) -> None:
         async def one() -> None:
             talk = connect()
             await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
-            assert await talk.hears(2) == [messages.routed_headers(POD), messages.request_chunk(BODY, last=True)]
+            assert await talk.hears(2) == [
+                messages.routed_headers(Destination(POD)),
+                messages.request_chunk(BODY, last=True),
+            ]
             await talk.says(gateway.response_headers(200))
             await talk.hears(1)
             await talk.leaves()
@@ -182,7 +186,7 @@ async def test_models_and_any_pod(tmp_path: Path) -> None:
         assert end == grpc.aio.EOF
         talk = connect()
         await talk.says(gateway.request_headers("/health", method="GET", last=True, modes=BUFFERED))
-        assert await talk.hears(1) == [messages.routed_headers(ANY)]
+        assert await talk.hears(1) == [messages.routed_headers(Destination(ANY))]
         await talk.leaves()
         assert server.counts.passed == {"no_body": 1}
 
@@ -213,7 +217,10 @@ async def test_an_answer_after_a_hold(tmp_path: Path) -> None:
         await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
         await until(lambda: picker.heard)
         picker.gate.set()
-        assert await talk.hears(2) == [messages.routed_headers(POD), messages.request_chunk(BODY, last=True)]
+        assert await talk.hears(2) == [
+            messages.routed_headers(Destination(POD)),
+            messages.request_chunk(BODY, last=True),
+        ]
         await talk.leaves()
 
 
@@ -233,7 +240,10 @@ async def test_a_picker_that_raises(tmp_path: Path, caplog: pytest.LogCaptureFix
     async with serving(picker, tmp_path) as (server, connect):
         talk = connect()
         await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
-        assert await talk.hears(2) == [messages.routed_headers(ANY), messages.request_chunk(BODY, last=True)]
+        assert await talk.hears(2) == [
+            messages.routed_headers(Destination(ANY)),
+            messages.request_chunk(BODY, last=True),
+        ]
         await talk.leaves()
         assert (server.counts.decide_failures, server.counts.passed) == (1, {"undecided": 1})
     assert "any ready pod serves it" in caplog.text
@@ -246,10 +256,26 @@ async def test_a_picker_that_never_answers(tmp_path: Path) -> None:
     async with serving(picker, tmp_path, admission=AdmissionSettings(max_wait=-5.0)) as (server, connect):
         talk = connect()
         await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
-        assert await talk.hears(2) == [messages.routed_headers(ANY), messages.request_chunk(BODY, last=True)]
+        assert await talk.hears(2) == [
+            messages.routed_headers(Destination(ANY)),
+            messages.request_chunk(BODY, last=True),
+        ]
         await talk.leaves()
         assert server.counts.decide_failures == 1
         assert kinds(picker) == ["decide", "cancelled"]
+
+
+async def test_how_a_prefill_went_is_told_before_the_answer_began(tmp_path: Path) -> None:
+    picker = gateway.ScriptedPicker(gateway.dispatch(POD, prefill="10.0.0.3:8000"))
+    async with serving(picker, tmp_path) as (_, connect):
+        talk = connect()
+        await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
+        await talk.hears(2)
+        await talk.says(gateway.response_headers(200, [("x-lorapick-local-prefill", "timeout")]))
+        await talk.hears(1)
+        await until(lambda: ("started", "r1", 200) in picker.heard)
+        assert picker.heard[-2:] == [("prefilled", "r1", False), ("started", "r1", 200)]
+        await talk.leaves()
 
 
 class FaultyPicker(gateway.ScriptedPicker):
@@ -277,7 +303,10 @@ async def test_an_answer_that_is_none_counts_as_a_failure(tmp_path: Path, caplog
     async with serving(picker, tmp_path) as (server, connect):
         talk = connect()
         await talk.says(gateway.request_headers(modes=DUPLEX), gateway.request_body(BODY))
-        assert await talk.hears(2) == [messages.routed_headers(ANY), messages.request_chunk(BODY, last=True)]
+        assert await talk.hears(2) == [
+            messages.routed_headers(Destination(ANY)),
+            messages.request_chunk(BODY, last=True),
+        ]
         await talk.leaves()
         assert server.counts.decide_failures == 1
     assert "'perhaps' is neither Dispatch nor Reject" in caplog.text

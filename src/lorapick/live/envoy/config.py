@@ -18,9 +18,10 @@ from lorapick.model.units import Bytes, Seconds
 from lorapick.wire.extproc.errors import REASON
 from lorapick.wire.extproc.headers import DESTINATION, METADATA, NOT_FROM_CLIENTS, OWN_PREFIX, SUBSET_METADATA
 from lorapick.wire.extproc.routes import MANAGEMENT_PATHS
+from lorapick.wire.kv_transfer import ENCODERS, PREFILLER
 
-CLIENT_HEADERS_REMOVED = tuple(sorted(NOT_FROM_CLIENTS))
-"""Routing headers that only a picker may set, by name."""
+CLIENT_HEADERS_REMOVED = tuple(sorted(NOT_FROM_CLIENTS - {ENCODERS}))
+"""Routing headers that only a picker may set, by name; and, unless `disaggregation.pass_encoders`, `ENCODERS`."""
 
 CLIENT_PREFIXES_REMOVED = (DESTINATION, OWN_PREFIX, "x-envoy-")
 """The same by prefix; `x-envoy-` because Envoy takes retries and timeouts from it on the loopback interface."""
@@ -58,6 +59,8 @@ class EnvoySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Longest time that the picker may sit on a request."""
     retries: int = 3
     """Attempts after the first on connect failure: the picker's fallbacks, then any healthy pod."""
+    pass_encoders: bool = False
+    """Let clients' `x-encoder-hosts-ports` through."""
     stream_idle: Seconds = 900.0
     """A stream without a byte in either direction for this long is cut; long prefills stay far below."""
     health_path: str = "/health"
@@ -78,6 +81,7 @@ class EnvoySettings(msgspec.Struct, frozen=True, kw_only=True):
             max_body=settings.server.max_body,
             longest_hold=settings.admission.max_wait,
             retries=settings.picking.fallbacks + 1,
+            pass_encoders=settings.disaggregation.pass_encoders,
         )
 
     def __post_init__(self) -> None:
@@ -161,7 +165,7 @@ def _connection_manager(settings: EnvoySettings) -> dict[str, Any]:
         "request_headers_timeout": "10s",
         # Bounds slow uploads only: it ends when the request has been received.
         "request_timeout": "60s",
-        "early_header_mutation_extensions": [_strip_client_headers()],
+        "early_header_mutation_extensions": [_strip_client_headers(pass_encoders=settings.pass_encoders)],
         "http_filters": [_ext_proc(settings), _router()],
         "route_config": _routes(settings),
         "local_reply_config": _local_replies(),
@@ -169,14 +173,15 @@ def _connection_manager(settings: EnvoySettings) -> dict[str, Any]:
     }
 
 
-def _strip_client_headers() -> dict[str, Any]:
+def _strip_client_headers(*, pass_encoders: bool) -> dict[str, Any]:
     """Remove what only a picker may say, before any filter runs: the picker may be away."""
+    names = CLIENT_HEADERS_REMOVED if pass_encoders else (*CLIENT_HEADERS_REMOVED, ENCODERS)
     return {
         "name": "envoy.http.early_header_mutation.header_mutation",
         "typed_config": {
             "@type": _TYPES + "http.early_header_mutation.header_mutation.v3.HeaderMutation",
             "mutations": [
-                *({"remove": name} for name in CLIENT_HEADERS_REMOVED),
+                *({"remove": name} for name in names),
                 *(
                     {"remove_on_match": {"key_matcher": {"prefix": prefix, "ignore_case": True}}}
                     for prefix in CLIENT_PREFIXES_REMOVED
@@ -243,24 +248,32 @@ def _router() -> dict[str, Any]:
 
 
 def _routes(settings: EnvoySettings) -> dict[str, Any]:
-    route = {
-        "match": {"prefix": "/"},
-        "route": {
-            "cluster": clusters.PODS,
-            # Answers stream for as long as they like; `stream_idle_timeout` ends dead ones.
-            "timeout": "0s",
-            "retry_policy": {
-                # Never after a pod may have begun to work: a request that kills one pod must not visit the next.
-                "retry_on": "connect-failure,refused-stream",
-                "num_retries": settings.retries,
-                "retry_host_predicate": [_previous_hosts()],
-                "host_selection_retry_max_attempts": _RESELECTIONS,
-                "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.05s"},
-            },
+    # Never after a pod may have begun to work: a request that kills one pod must not visit the next.
+    whole = {"match": {"prefix": "/"}, "route": _to_pods("connect-failure,refused-stream", retries=settings.retries)}
+    # With the picker's headers a route is chosen anew. A pod that is lost while another prefills has not begun to work,
+    # which Envoy cannot know: it retries until response headers came. What a request kills is the engine, for which the
+    # sidecar answers with a 5xx; and one more pod follows the fallbacks, the one that prefills.
+    split = {
+        "match": {"prefix": "/", "headers": [{"name": PREFILLER, "present_match": True}]},
+        "route": _to_pods("connect-failure,refused-stream,reset", retries=settings.retries + 1),
+    }
+    routes = [*(_refused(path) for path in MANAGEMENT_PATHS), split, whole]
+    return {"name": "pods", "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]}
+
+
+def _to_pods(retry_on: str, *, retries: int) -> dict[str, Any]:
+    return {
+        "cluster": clusters.PODS,
+        # Answers stream for as long as they like; `stream_idle_timeout` ends dead ones.
+        "timeout": "0s",
+        "retry_policy": {
+            "retry_on": retry_on,
+            "num_retries": retries,
+            "retry_host_predicate": [_previous_hosts()],
+            "host_selection_retry_max_attempts": _RESELECTIONS,
+            "retry_back_off": {"base_interval": "0.005s", "max_interval": "0.05s"},
         },
     }
-    routes = [*(_refused(path) for path in MANAGEMENT_PATHS), route]
-    return {"name": "pods", "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]}
 
 
 def _refused(path: str) -> dict[str, Any]:

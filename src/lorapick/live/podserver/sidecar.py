@@ -27,7 +27,9 @@ from lorapick.live.podserver.pod_calls import LongAnswerError, PodAnswer, PodCal
 from lorapick.live.podserver.refusals import KV_REFUSED, RefusalError, bad_request
 from lorapick.model.units import AdapterName
 from lorapick.wire.kv_transfer import (
+    LOCAL_PREFILL,
     OUTPUT_LIMITS,
+    PREFILLED_BY,
     PREFILLER,
     Fields,
     KvTransferError,
@@ -40,10 +42,6 @@ from lorapick.wire.kv_transfer import (
     read_prefiller,
 )
 
-PREFILLED_BY = "x-lorapick-prefiller"
-"""Header of an answer: the pod that prefilled."""
-LOCAL_PREFILL = "x-lorapick-local-prefill"
-"""Header of an answer: why this pod prefilled though another was named."""
 _REQUEST_ID = "x-request-id"
 _NOT_FORWARDED = frozenset(
     {PREFILLER, "host", "content-length", "accept-encoding", "connection", "keep-alive", "transfer-encoding", "expect"}

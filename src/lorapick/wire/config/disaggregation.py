@@ -5,7 +5,7 @@ In: a node. Out: `DisaggregationSettings`; its defaults are there. Not here: rol
 
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings, LinkSpeeds
 from lorapick.wire.config.document import At
-from lorapick.wire.config.readers import Reader, choice, duration, integer, label_text, record, size
+from lorapick.wire.config.readers import Reader, boolean, choice, duration, integer, label_text, record, size
 
 
 def _decide(at: At) -> Decide:
@@ -33,5 +33,6 @@ disaggregation: Reader[DisaggregationSettings] = record(
         "links": _links,
         "link_latency": duration(most=60.0),
         "node_label": label_text,
+        "pass_encoders": boolean,
     },
 )

@@ -38,6 +38,13 @@ class Dispatched(Command, frozen=True):
     address: str
 
 
+class Prefilled(Command, frozen=True):
+    """Tell the picker that the prefill on another pod is over; not `ok`: the pod that decodes does it."""
+
+    request_id: RequestId
+    ok: bool
+
+
 class Started(Command, frozen=True):
     """Tell the picker that response headers came, with this HTTP status."""
 
@@ -82,4 +89,6 @@ class Finish(Command, frozen=True):
     """What the gateway did wrong; None: nothing."""
 
 
-AnyCommand = Send | Decide | Withdraw | Dispatched | Started | BodyStarted | Ended | Refused | Passed | Finish
+AnyCommand = (
+    Send | Decide | Withdraw | Dispatched | Prefilled | Started | BodyStarted | Ended | Refused | Passed | Finish
+)

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from lorapick.wire.kv_transfer import ENCODERS, PREFILLER
+
 DESTINATION = "x-gateway-destination-endpoint"
 SERVED = "x-gateway-destination-endpoint-served"
 SUBSET = "x-gateway-destination-endpoint-subset"
@@ -20,11 +22,10 @@ REQUEST_ID = "x-request-id"
 CONTENT_LENGTH = "content-length"
 OWN_PREFIX = "x-lorapick-"
 
-NOT_FROM_CLIENTS = frozenset(
-    {SERVED, SUBSET, "x-prefiller-host-port", "x-encoder-hosts-ports", "x-data-parallel-host-port"}
-)
+NOT_FROM_CLIENTS = frozenset({SERVED, SUBSET, PREFILLER, ENCODERS, "x-data-parallel-host-port"})
 """Routing headers of the gateway's side of the picker; removed, with all of `x-lorapick-*`, when a client sent them.
-The destination header is not among them: it is overwritten."""
+The destination header is not among them: it is overwritten. A client that named the prefiller could have a pod ask any
+address for it; this picker chooses no encoders, so theirs go too unless `disaggregation.pass_encoders` lets them."""
 
 
 class Intake(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ small caches: building one costs more than the rest of an answer). Not here: whe
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from envoy.config.core.v3.base_pb2 import HeaderValue, HeaderValueOption
 from envoy.service.ext_proc.v3.external_processor_pb2 import (
@@ -23,6 +24,7 @@ from envoy.type.v3.http_status_pb2 import HttpStatus
 from google.protobuf.struct_pb2 import Struct, Value
 
 from lorapick.wire.extproc.headers import CONTENT_LENGTH, DESTINATION, METADATA, OWN_PREFIX
+from lorapick.wire.kv_transfer import PREFILLED_BY, PREFILLER
 
 REQUEST_HEADERS_CONTINUE = ProcessingResponse(request_headers=HeadersResponse())
 REQUEST_BODY_CONTINUE = ProcessingResponse(request_body=BodyResponse())
@@ -37,6 +39,20 @@ WENT_THROUGH = "x-went-into-resp-headers"
 """Response header that llm-d's endpoint picker sets; its conformance tests look for it."""
 
 
+class Destination(NamedTuple):
+    """Where a request goes."""
+
+    pods: str
+    """`ip:port`, fallbacks after commas."""
+    prefiller: str | None = None
+    """Address of the pod that the first of them has it prefilled by; None: it does that itself."""
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """As headers; metadata has the same names and values."""
+        pods = (DESTINATION, self.pods)
+        return (pods,) if self.prefiller is None else (pods, (PREFILLER, self.prefiller))
+
+
 def _set_headers(headers: Iterable[tuple[str, str]]) -> list[HeaderValueOption]:
     return [
         HeaderValueOption(
@@ -47,17 +63,18 @@ def _set_headers(headers: Iterable[tuple[str, str]]) -> list[HeaderValueOption]:
     ]
 
 
-def _destination_metadata(destination: str) -> Struct:
-    inner = Struct(fields={DESTINATION: Value(string_value=destination)})
+def _destination_metadata(destination: Destination) -> Struct:
+    inner = Struct(fields={name: Value(string_value=value) for name, value in destination.headers()})
     return Struct(fields={METADATA: Value(struct_value=inner)})
 
 
 def _common(
-    destination: str, *, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...], body: bytes | None
+    destination: Destination, *, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...], body: bytes | None
 ) -> CommonResponse:
     return CommonResponse(
+        # A header that is among both was a client's: Envoy removes first, so that only ours is left.
         header_mutation=HeaderMutation(
-            set_headers=_set_headers(((DESTINATION, destination), *headers)), remove_headers=strip
+            set_headers=_set_headers((*destination.headers(), *headers)), remove_headers=strip
         ),
         body_mutation=None if body is None else BodyMutation(body=body),
         clear_route_cache=True,
@@ -65,12 +82,12 @@ def _common(
 
 
 @lru_cache(maxsize=1024)
-def _routed_headers(destination: str) -> ProcessingResponse:
+def _routed_headers(destination: Destination) -> ProcessingResponse:
     return _build_routed_headers(destination, (), ())
 
 
 def _build_routed_headers(
-    destination: str, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...]
+    destination: Destination, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...]
 ) -> ProcessingResponse:
     return ProcessingResponse(
         request_headers=HeadersResponse(response=_common(destination, headers=headers, strip=strip, body=None)),
@@ -79,11 +96,11 @@ def _build_routed_headers(
 
 
 def routed_headers(
-    destination: str, *, headers: tuple[tuple[str, str], ...] = (), strip: tuple[str, ...] = ()
+    destination: Destination, *, headers: tuple[tuple[str, str], ...] = (), strip: tuple[str, ...] = ()
 ) -> ProcessingResponse:
-    """Answer to request headers that sends the request to `destination` (`ip:port`, fallbacks after commas).
+    """Answer to request headers that sends the request to `destination`.
 
-    The header and the metadata carry the same value; which of the two counts is the gateway's configuration.
+    The headers and the metadata carry the same values; which of the two count is the gateway's configuration.
     """
     if headers or strip:
         return _build_routed_headers(destination, headers, strip)
@@ -91,12 +108,12 @@ def routed_headers(
 
 
 @lru_cache(maxsize=1024)
-def _routed_body(destination: str) -> ProcessingResponse:
+def _routed_body(destination: Destination) -> ProcessingResponse:
     return _build_routed_body(destination, (), (), None)
 
 
 def _build_routed_body(
-    destination: str, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...], body: bytes | None
+    destination: Destination, headers: tuple[tuple[str, str], ...], strip: tuple[str, ...], body: bytes | None
 ) -> ProcessingResponse:
     return ProcessingResponse(
         request_body=BodyResponse(response=_common(destination, headers=headers, strip=strip, body=body)),
@@ -105,7 +122,7 @@ def _build_routed_body(
 
 
 def routed_body(
-    destination: str,
+    destination: Destination,
     *,
     headers: tuple[tuple[str, str], ...] = (),
     strip: tuple[str, ...] = (),
@@ -144,9 +161,13 @@ def replaced_response_body(body: bytes) -> ProcessingResponse:
 
 
 @lru_cache(maxsize=1024)
-def response_headers(pod: str | None, *, length_changes: bool) -> ProcessingResponse:
-    """Answer to response headers: who served; without `content-length` when the body's length may change."""
+def response_headers(pod: str | None, *, length_changes: bool, prefiller: str | None = None) -> ProcessingResponse:
+    """Answer to response headers: who served, and who prefilled, which had an address there.
+
+    Without `content-length` when the body's length may change.
+    """
     headers = [(WENT_THROUGH, "true")] + ([(POD, pod)] if pod else [])
+    headers += [(PREFILLED_BY, prefiller)] if prefiller else []
     mutation = HeaderMutation(
         set_headers=_set_headers(headers), remove_headers=[CONTENT_LENGTH] if length_changes else []
     )

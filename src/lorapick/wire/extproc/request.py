@@ -20,8 +20,10 @@ from lorapick.model.units import Bytes, RequestId, Seconds
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.chunking import chunks
 from lorapick.wire.extproc.headers import REQUEST_ID, Intake, read_headers, read_subset
+from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.response import BodyMode, Renaming
 from lorapick.wire.extproc.routes import Route, route_of
+from lorapick.wire.kv_transfer import ENCODERS
 from lorapick.wire.openai import MAX_MODEL_CHARACTERS, BodyError, RequestBody, read_body, with_model
 from lorapick.wire.prefix import prefix_blocks
 from lorapick.wire.traceparent import HEADER
@@ -51,6 +53,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_body: Bytes = 10 * 1024 * 1024
     priorities: dict[str, int] = {}
     """Objective name to priority; absent names have 0."""
+    pass_encoders: bool = False
+    """Leave the header that names encoders as it came."""
     created: int = 0
     """Unix time that `GET /v1/models` gives as the models' birth."""
 
@@ -61,6 +65,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
             full_duplex=settings.server.body == "full_duplex_streamed",
             max_body=settings.server.max_body,
             priorities={objective.name: objective.priority for objective in settings.objectives},
+            pass_encoders=settings.disaggregation.pass_encoders,
             created=created,
         )
 
@@ -200,11 +205,11 @@ class Incoming:
             return None
         return Renaming(asked=self.model, served=target)
 
-    def forward_headers(self, destination: str) -> ProcessingResponse:
+    def forward_headers(self, destination: Destination) -> ProcessingResponse:
         """Send a request on whose body the picker does not see."""
-        return messages.routed_headers(destination, headers=self._own_headers(), strip=self.intake.strip)
+        return messages.routed_headers(destination, headers=self._own_headers(), strip=self._strip())
 
-    def forward(self, destination: str, renaming: Renaming | None) -> list[ProcessingResponse]:
+    def forward(self, destination: Destination, renaming: Renaming | None) -> list[ProcessingResponse]:
         """Send the whole request on; its body is let go."""
         body, self._body = self._body, b""
         headers = self._own_headers()
@@ -212,7 +217,7 @@ class Incoming:
             body = with_model(body, renaming.served)
             if self.intake.content_length is not None:
                 headers += (messages.length_header(body),)
-        strip = self.intake.strip
+        strip = self._strip()
         out: list[ProcessingResponse]
         if self.full_duplex:
             out = [messages.routed_headers(destination, headers=headers, strip=strip), *self._chunks(body)]
@@ -232,6 +237,12 @@ class Incoming:
         out = [messages.request_chunk(piece, last=False) for piece in first]
         out.append(messages.request_chunk(last, last=True))
         return out
+
+    def _strip(self) -> tuple[str, ...]:
+        strip = self.intake.strip
+        if not strip or not self._options.pass_encoders:
+            return strip
+        return tuple(name for name in strip if name != ENCODERS)
 
     def _own_headers(self) -> tuple[tuple[str, str], ...]:
         own = () if self.intake.request_id is not None else ((REQUEST_ID, self.id),)

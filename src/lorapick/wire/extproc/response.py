@@ -15,11 +15,13 @@ from lorapick.wire.answers import ModelRestorer, UsageReader, usage_reader
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.chunking import chunks
 from lorapick.wire.extproc.headers import METADATA, SERVED
+from lorapick.wire.kv_transfer import LOCAL_PREFILL, PREFILLED_BY
 
 _ATTRIBUTES = "envoy.filters.http.ext_proc"
 _UPSTREAM = "upstream.address"
 _STATUS = frozenset({":status"})
 _READ = frozenset({":status", "content-type", "content-encoding"})
+_PREFILLS = frozenset({PREFILLED_BY, LOCAL_PREFILL})
 
 
 class BodyMode(Enum):
@@ -55,26 +57,34 @@ class Response:
         self._restorer: ModelRestorer | None = None
         self._reader: UsageReader | None = None
         self._begun = False
+        self.prefilled: bool | None = None
+        """Of a request that another pod was to prefill: whether it did. None: the answer does not say."""
 
     @property
     def usage(self) -> Usage | None:
         """Token counts read so far; None: none."""
         return self._reader.usage if self._reader else None
 
-    def headers(self, message: ProcessingRequest, pod: str | None) -> ProcessingResponse:
-        """Read the response headers; `pod` is named to the client."""
-        found = self._read(message.response_headers.headers.headers)
+    def headers(
+        self, message: ProcessingRequest, pod: str | None, *, prefiller: str | None = None
+    ) -> ProcessingResponse:
+        """Read the response headers; both pods are named to the client. `prefiller` is None when none was to."""
+        found = self._read(message.response_headers.headers.headers, more=_PREFILLS if prefiller else frozenset())
         status = found.get(":status", "")
         self.status = int(status) if len(status) == 3 and status.isascii() and status.isdecimal() else None
         if found.get("content-encoding", "identity") == "identity":
             self._reader = usage_reader(found.get("content-type", "").lower())
             if self._renaming is not None and self._reader is not None:
                 self._restorer = ModelRestorer(served=self._renaming.served, asked=self._renaming.asked)
-        return messages.response_headers(pod, length_changes=self._restorer is not None)
+        if prefiller is not None and not _PREFILLS.isdisjoint(found):
+            self.prefilled = LOCAL_PREFILL not in found
+        return messages.response_headers(
+            pod, length_changes=self._restorer is not None, prefiller=prefiller if self.prefilled else None
+        )
 
-    def _read(self, headers: Iterable[Any]) -> dict[str, str]:
+    def _read(self, headers: Iterable[Any], *, more: frozenset[str]) -> dict[str, str]:
         found: dict[str, str] = {}
-        wanted = _STATUS if self._mode is BodyMode.NONE else _READ
+        wanted = (_STATUS if self._mode is BodyMode.NONE else _READ) | more
         for header in headers:
             if header.key in wanted:
                 found[header.key] = header.raw_value.decode("latin-1") or header.value

@@ -27,12 +27,14 @@ from lorapick.wire.extproc.commands import (
     Ended,
     Finish,
     Passed,
+    Prefilled,
     Refused,
     Send,
     Started,
     Withdraw,
 )
 from lorapick.wire.extproc.errors import error_body, error_headers, param_of
+from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.models import list_models, no_such_model, one_model
 from lorapick.wire.extproc.request import Directory, Incoming, Refusal, SessionOptions, Unrouted
 from lorapick.wire.extproc.response import Renaming, Response, served_address
@@ -107,8 +109,8 @@ class Session:
         self._dispatch = answer
         self._renaming = self._incoming.renaming(answer.model)
         self._incoming.traceparent = traceparent
-        destination = ",".join(target.address for target in (answer.target, *answer.fallbacks))
-        return self._send_on(destination)
+        pods = ",".join(target.address for target in (answer.target, *answer.fallbacks))
+        return self._send_on(Destination(pods, answer.prefill.address if answer.prefill is not None else None))
 
     def undecided(self) -> Commands:
         """The picker failed to answer: the request goes to any ready pod [R7.5]."""
@@ -201,11 +203,11 @@ class Session:
             return self._refuse(Refusal(status_of(Reason.NO_POD), Reason.NO_POD, "no pod is ready for the request"))
         if why in ("no_body", "body_mode"):
             self._phase = _Phase.RUNNING
-            return [Send(self._incoming.forward_headers(endpoint)), Passed(why)]
+            return [Send(self._incoming.forward_headers(Destination(endpoint))), Passed(why)]
         self._renaming = self._incoming.renaming(None)
-        return [*self._send_on(endpoint), Passed(why)]
+        return [*self._send_on(Destination(endpoint)), Passed(why)]
 
-    def _send_on(self, destination: str) -> Commands:
+    def _send_on(self, destination: Destination) -> Commands:
         self._phase = _Phase.RUNNING
         return [Send(message) for message in self._incoming.forward(destination, self._renaming)]
 
@@ -229,10 +231,14 @@ class Session:
         withdrawn = self._withdraw()
         self._phase = _Phase.RUNNING
         self._response = response = Response(self._incoming.response_mode, self._renaming)
-        address = served_address(message)
-        commands: Commands = [*withdrawn, Send(response.headers(message, self._pod_at(address)))]
-        if self._dispatch is not None:
-            commands.append(Dispatched(self.request_id, address or self._dispatch.target.address))
+        address, dispatch = served_address(message), self._dispatch
+        prefiller = dispatch.prefill.pod if dispatch is not None and dispatch.prefill is not None else None
+        answer = response.headers(message, self._pod_at(address), prefiller=prefiller)
+        commands: Commands = [*withdrawn, Send(answer)]
+        if dispatch is not None:
+            commands.append(Dispatched(self.request_id, address or dispatch.target.address))
+            if response.prefilled is not None:
+                commands.append(Prefilled(self.request_id, response.prefilled))
             if response.status is not None:
                 commands.append(Started(self.request_id, response.status))
         if message.response_headers.end_of_stream:

@@ -5,6 +5,7 @@ import pytest
 from lorapick.live.envoy.clusters import endpoints
 from lorapick.live.envoy.config import EnvoySettings, bootstrap
 from lorapick.live.envoy.process import EnvoyError, validate
+from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.settings import AdmissionSettings, ServerSettings, Settings
 
 BASE = {
@@ -92,6 +93,26 @@ def test_a_lone_picker_is_not_retried_and_not_health_checked():
     two = bootstrap(EnvoySettings(**{**BASE, "extproc": ("unix:/a", "unix:/b")}))
     assert len(find(find(two, "grpc_service"), "retry_policy")) == 1
     assert "health_checks" in two["static_resources"]["clusters"][1]
+
+
+def test_only_requests_that_another_pod_prefills_are_retried_once_a_pod_has_them():
+    split, whole = find(bootstrap(EnvoySettings(**BASE, retries=3)), "routes")[0][-2:]
+    assert split["match"]["headers"] == [{"name": "x-prefiller-host-port", "present_match": True}]
+    policies = [each["route"]["retry_policy"] for each in (split, whole)]
+    assert [policy["retry_on"] for policy in policies] == [
+        "connect-failure,refused-stream,reset",
+        "connect-failure,refused-stream",
+    ]
+    assert [policy["num_retries"] for policy in policies] == [4, 3]
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_encoders_are_clients_to_name_only_where_the_configuration_says_so(passed):
+    settings = Settings(disaggregation=DisaggregationSettings(pass_encoders=passed))
+    envoy = EnvoySettings.of(settings, **{key: BASE[key] for key in ("extproc", "endpoints_file", "admin")})
+    removed = find(bootstrap(envoy), "remove")
+    assert "x-prefiller-host-port" in removed
+    assert ("x-encoder-hosts-ports" in removed) is not passed
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,25 @@ from lorapick.model.reasons import STATUS, Reason
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.chunking import MAX_CHUNK, chunks
 from lorapick.wire.extproc.errors import error_body, error_headers
+from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.models import list_models, one_model
 
 
 def test_usual_messages_are_built_once() -> None:
-    assert messages.routed_headers("a:1") is messages.routed_headers("a:1")
-    assert messages.routed_body("a:1") is messages.routed_body("a:1")
-    assert messages.routed_body("a:1") is not messages.routed_body("a:1", body=b"")
+    assert messages.routed_headers(Destination("a:1")) is messages.routed_headers(Destination("a:1"))
+    assert messages.routed_body(Destination("a:1")) is messages.routed_body(Destination("a:1"))
+    assert messages.routed_body(Destination("a:1")) is not messages.routed_body(Destination("a:1"), body=b"")
 
 
 def test_an_emptied_body_is_said_to_be_empty() -> None:
     mutation = messages.replaced_response_body(b"").response_body.response.body_mutation
     assert mutation.WhichOneof("mutation") == "clear_body"
-    mutation = messages.routed_body("a:1", body=b"").request_body.response.body_mutation
+    mutation = messages.routed_body(Destination("a:1"), body=b"").request_body.response.body_mutation
     assert mutation.WhichOneof("mutation") == "body"
 
 
 def test_headers_overwrite_what_clients_sent() -> None:
-    mutation = messages.routed_headers("a:1").request_headers.response.header_mutation
+    mutation = messages.routed_headers(Destination("a:1")).request_headers.response.header_mutation
     assert [option.append_action for option in mutation.set_headers] == [
         messages.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
     ]

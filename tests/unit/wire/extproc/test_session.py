@@ -16,6 +16,7 @@ from lorapick.wire.extproc.commands import (
     Send,
     Started,
 )
+from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.session import Session, SessionOptions
 
 
@@ -25,7 +26,7 @@ class TestBuffered:
         assert talk.receive(gateway.request_headers(modes=BUFFERED)) == CONTINUE
         (decide,) = talk.receive(gateway.request_body(BODY))
         assert (decide.request.id, decide.request.model, decide.request.prompt_bytes) == ("r1", "ad0", 5)
-        assert talk.decided(gateway.dispatch(POD, SPARE)) == [Send(messages.routed_body(f"{POD},{SPARE}"))]
+        assert talk.decided(gateway.dispatch(POD, SPARE)) == [Send(messages.routed_body(Destination(f"{POD},{SPARE}")))]
         assert talk.receive(gateway.response_headers(200)) == [
             Send(messages.response_headers("pod-8000", length_changes=False)),
             Dispatched("r1", POD),
@@ -52,7 +53,7 @@ class TestBuffered:
         asked(talk, headers=[("x-request-id", "r1"), length])
         body = b'{"model":"ad0@7","prompt":"Hello"}'
         assert talk.decided(gateway.dispatch(POD, model="ad0@7")) == [
-            Send(messages.routed_body(POD, headers=(("content-length", str(len(body))),), body=body))
+            Send(messages.routed_body(Destination(POD), headers=(("content-length", str(len(body))),), body=body))
         ]
 
     @pytest.mark.parametrize("modes", [BUFFERED, DUPLEX])
@@ -68,14 +69,14 @@ class TestBuffered:
     def test_the_same_model_leaves_the_body_alone(self) -> None:
         talk = session()
         asked(talk)
-        assert talk.decided(gateway.dispatch(POD, model="ad0")) == [Send(messages.routed_body(POD))]
+        assert talk.decided(gateway.dispatch(POD, model="ad0")) == [Send(messages.routed_body(Destination(POD)))]
 
     def test_a_buffered_body_is_whole_even_when_trailers_follow(self) -> None:
         talk = session()
         talk.receive(gateway.request_headers(modes=BUFFERED))
         (decide,) = talk.receive(gateway.request_body(BODY, last=False))
         assert isinstance(decide, Decide)
-        assert talk.decided(gateway.dispatch(POD)) == [Send(messages.routed_body(POD))]
+        assert talk.decided(gateway.dispatch(POD)) == [Send(messages.routed_body(Destination(POD)))]
         assert talk.receive(gateway.request_trailers()) == [Send(messages.REQUEST_TRAILERS_CONTINUE)]
 
     def test_trailers_alone_cannot_be_routed(self) -> None:
@@ -91,7 +92,7 @@ class TestBuffered:
         decide = asked(talk, headers=[])
         assert decide.request.id == "made-up"
         assert talk.decided(gateway.dispatch(POD, request_id="made-up")) == [
-            Send(messages.routed_body(POD, headers=(("x-request-id", "made-up"),)))
+            Send(messages.routed_body(Destination(POD), headers=(("x-request-id", "made-up"),)))
         ]
 
     def test_the_id_in_the_pickers_answer_counts(self) -> None:
@@ -110,7 +111,7 @@ class TestFullDuplex:
         (decide,) = talk.receive(gateway.request_body(b""))
         assert decide.request.model == "ad0"
         assert talk.decided(gateway.dispatch(POD)) == [
-            Send(messages.routed_headers(POD)),
+            Send(messages.routed_headers(Destination(POD))),
             Send(messages.request_chunk(BODY, last=True)),
         ]
 
@@ -125,7 +126,7 @@ class TestFullDuplex:
         (decide,) = talk.receive(gateway.request_trailers())
         assert isinstance(decide, Decide)
         assert talk.decided(gateway.dispatch(POD)) == [
-            Send(messages.routed_headers(POD)),
+            Send(messages.routed_headers(Destination(POD))),
             Send(messages.request_chunk(BODY, last=False)),
             Send(messages.REQUEST_TRAILERS_CONTINUE),
         ]
@@ -146,7 +147,7 @@ class TestFullDuplex:
         talk = session()
         asked(talk, modes=DUPLEX)
         assert talk.decided(gateway.dispatch(POD, model="ad0@7")) == [
-            Send(messages.routed_headers(POD)),
+            Send(messages.routed_headers(Destination(POD))),
             Send(messages.request_chunk(b'{"model":"ad0@7","prompt":"Hello"}', last=True)),
         ]
 
@@ -192,7 +193,7 @@ class TestRequestFields:
         talk = session()
         asked(talk, headers=[("x-request-id", "r1"), ("x-llm-d-model-name-rewrite", "ad1")])
         body = b'{"model":"ad1","prompt":"Hello"}'
-        assert talk.decided(gateway.dispatch(POD)) == [Send(messages.routed_body(POD, body=body))]
+        assert talk.decided(gateway.dispatch(POD)) == [Send(messages.routed_body(Destination(POD), body=body))]
 
     def test_the_user_is_the_session_when_no_header_is(self) -> None:
         body = b'{"model":"ad0","prompt":"Hello","user":"u1"}'

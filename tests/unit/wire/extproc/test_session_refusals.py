@@ -13,6 +13,7 @@ from lorapick.wire.extproc.commands import (
     Refused,
     Send,
 )
+from lorapick.wire.extproc.messages import Destination
 
 
 class TestRefusals:
@@ -140,7 +141,7 @@ class TestWithoutPicker:
     def test_no_body_goes_to_any_pod_at_its_headers(self, modes: tuple[int, int]) -> None:
         talk = session()
         assert talk.receive(gateway.request_headers("/health", method="GET", last=True, modes=modes)) == [
-            Send(messages.routed_headers(ANY)),
+            Send(messages.routed_headers(Destination(ANY))),
             Passed("no_body"),
         ]
         assert talk.receive(gateway.response_headers(200)) == [
@@ -165,7 +166,7 @@ class TestWithoutPicker:
         talk = session()
         talk.receive(gateway.request_headers("/v1/audio/transcriptions", modes=DUPLEX))
         assert talk.receive(gateway.request_body(body)) == [
-            Send(messages.routed_headers(ANY)),
+            Send(messages.routed_headers(Destination(ANY))),
             Send(messages.request_chunk(body, last=True)),
             Passed("no_model"),
         ]
@@ -178,12 +179,15 @@ class TestWithoutPicker:
 
     @pytest.mark.parametrize(
         ("modes", "answer"),
-        [(BUFFERED, [Send(messages.routed_body(ANY))]), (DUPLEX, None)],
+        [(BUFFERED, [Send(messages.routed_body(Destination(ANY)))]), (DUPLEX, None)],
     )
     def test_a_picker_that_fails(self, modes: tuple[int, int], answer: list[Send] | None) -> None:
         talk = session()
         asked(talk, modes=modes)
-        expected = answer or [Send(messages.routed_headers(ANY)), Send(messages.request_chunk(BODY, last=True))]
+        expected = answer or [
+            Send(messages.routed_headers(Destination(ANY))),
+            Send(messages.request_chunk(BODY, last=True)),
+        ]
         assert talk.undecided() == [*expected, Passed("undecided")]
         assert talk.undecided() == []
         assert talk.closed() == [Finish()]
@@ -192,13 +196,13 @@ class TestWithoutPicker:
         talk = session()
         asked(talk, headers=[("x-request-id", "r1"), ("x-llm-d-model-name-rewrite", "ad1")])
         body = b'{"model":"ad1","prompt":"Hello"}'
-        assert talk.undecided() == [Send(messages.routed_body(ANY, body=body)), Passed("undecided")]
+        assert talk.undecided() == [Send(messages.routed_body(Destination(ANY), body=body)), Passed("undecided")]
 
     def test_body_modes_that_cannot_be_routed_by(self) -> None:
         talk = session()
         modes = (gateway.STREAMED, gateway.NO_BODY)
         assert talk.receive(gateway.request_headers(modes=modes)) == [
-            Send(messages.routed_headers(ANY)),
+            Send(messages.routed_headers(Destination(ANY))),
             Passed("body_mode"),
         ]
         assert talk.receive(gateway.request_body(BODY)) == [Send(messages.REQUEST_BODY_CONTINUE)]
