@@ -25,6 +25,7 @@ from lorapick.live.podserver.ticket import Ticket
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError
+from lorapick.pod.handover import HeldKv
 from lorapick.pod.values import (
     AdapterSpec,
     AdapterUnloaded,
@@ -127,8 +128,8 @@ class PodDriver:
             raise internal(self.failure)
         return self._admit(Ticket(request, arrived=self._live(), finish_reason=finish_reason, streams=streams))
 
-    def begin(self, ticket: Ticket, *, prefilled: bool) -> None:
-        """Give an expected request to the model: its KV is there if `prefilled`, else its prompt is computed.
+    def begin(self, ticket: Ticket, kv: ReceivedKv | None) -> None:
+        """Give an expected request to the model, with the KV that came for it; None: its prompt is computed.
 
         What the model refuses fails the ticket.
         """
@@ -136,8 +137,8 @@ class PodDriver:
         if ticket.done:
             return
         ticket.pulling = None
-        if prefilled:
-            ticket.request = structs.replace(ticket.request, kv=ReceivedKv(adapter=ticket.request.adapter))
+        if kv is not None:
+            ticket.request = structs.replace(ticket.request, kv=kv)
         try:
             self._engine.submit(ticket.request, now)
         except PodError as error:
@@ -166,9 +167,9 @@ class PodDriver:
         """Prompt tokens whose KV is here already."""
         return self._engine.cached_tokens(request, self._live())
 
-    def holds_kv(self, request_id: RequestId) -> bool:
-        """Whether a prefilled request's KV waits for another pod."""
-        return self._engine.held_kv(request_id, self._live()) is not None
+    def held_kv(self, request_id: RequestId) -> HeldKv | None:
+        """A prefilled request's KV that waits for another pod; None: there is none (any more)."""
+        return self._engine.held_kv(request_id, self._live())
 
     def release_kv(self, request_id: RequestId) -> bool:
         """Let go of a prefilled request's KV; False: it has gone."""

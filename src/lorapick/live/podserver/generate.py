@@ -118,12 +118,12 @@ class Generator:
         streams: bool,
     ) -> Ticket:
         """Put a request into the pod model, when its KV has come if another pod has it."""
-        asked, url = await self._handover.prepare(request, asked, params=params)
+        asked, source = await self._handover.prepare(request, asked, params=params)
         with self._model_refusals():
-            if url is None:
+            if source is None:
                 return self._driver.submit(asked, finish_reason=finish_reason, streams=streams)
             ticket = self._driver.expect(asked, finish_reason=finish_reason, streams=streams)
-        self._handover.puller.start(ticket, url)
+        self._handover.puller.start(ticket, source)
         return ticket
 
     def _pod_request(self, adapter: AdapterName | None, prompt: Prompt, *, output: Tokens) -> PodRequest:

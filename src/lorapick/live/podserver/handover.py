@@ -15,7 +15,7 @@ from lorapick.live.podserver.holding import KvHolder
 from lorapick.live.podserver.leaving import unless_gone
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.pod_calls import PodCalls
-from lorapick.live.podserver.pulling import KvPuller
+from lorapick.live.podserver.pulling import KvPuller, KvSource
 from lorapick.live.podserver.refusals import Json, bad_request
 from lorapick.live.podserver.ticket import Ticket
 from lorapick.pod.values import PodRequest
@@ -39,8 +39,8 @@ class Handover:
 
     async def prepare(
         self, request: Request, asked: PodRequest, *, params: KvTransferParams | None
-    ) -> tuple[PodRequest, str | None]:
-        """What to ask the pod model, and the URL of the KV to wait for before that; None: there is none to wait for.
+    ) -> tuple[PodRequest, KvSource | None]:
+        """What to ask the pod model, and the KV to wait for before that; None: there is none to wait for.
 
         Raises:
             RefusalError: the KV is not there, or was computed for something else.
@@ -50,10 +50,10 @@ class Handover:
             return structs.replace(asked, prefill_only=True), None
         if params is None or not params.do_remote_prefill:
             return asked, None
-        url = await unless_gone(request, self.puller.ask(params, asked))
-        if url is None:
+        source = await unless_gone(request, self.puller.ask(params, asked))
+        if source is None:
             self.counts.computed_here(Pulled.INCOMPLETE)
-        return asked, url
+        return asked, source
 
     def keep(self, request: Request, ticket: Ticket, *, name: str) -> Json | None:
         """Offer the KV of a request that is done to other pods: `kv_transfer_params` of its answer."""

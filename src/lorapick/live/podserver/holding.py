@@ -55,19 +55,20 @@ class KvHolder:
         model does not hold it (any more).
         """
         request = ticket.request
-        if not self._driver.holds_kv(request.id):
+        kv = self._driver.held_kv(request.id)
+        if kv is None:
             return None
         offer = KvOffer(
             engine_id=self.engine_id,
             request_id=name,
             base_model=self._options.base_model,
-            adapter=request.adapter,
-            tokens=request.prompt_tokens,
+            adapter=kv.adapter,
+            tokens=kv.tokens,
         )
         self._held[name] = _Held(offer=offer, id=request.id)
         self._names[request.id] = name
         self._counts.used()
-        first, count = self._blocks, -(-request.prompt_tokens // self._options.config.block_size)
+        first, count = self._blocks, -(-kv.tokens // self._options.config.block_size)
         self._blocks += count
         return {
             "do_remote_prefill": True,
@@ -80,7 +81,7 @@ class KvHolder:
             "tp_size": 1,
             "dcp_size": 1,
             "pp_size": 1,
-            "remote_num_tokens": request.prompt_tokens,
+            "remote_num_tokens": kv.tokens,
             "remote_blocks_expiry_time": None,
             "transfer_mode": "pull",
         }

@@ -11,6 +11,8 @@ prompt is computed here, as vLLM does with `kv_load_failure_policy` set to `reco
 import asyncio
 from urllib.parse import quote
 
+import msgspec
+
 from lorapick.live.podserver.clock import ModelClock
 from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.handover_counts import HandoverCounts, Pulled
@@ -19,8 +21,8 @@ from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.pod_calls import PodCallError, PodCalls
 from lorapick.live.podserver.refusals import RefusalError, kv_refusal
 from lorapick.live.podserver.ticket import Ticket
-from lorapick.model.units import Bytes, Seconds
-from lorapick.pod.values import PodRequest
+from lorapick.model.units import AdapterName, Bytes, Seconds
+from lorapick.pod.values import PodRequest, ReceivedKv
 from lorapick.wire.kv_transfer import KvOffer, KvTransferError, KvTransferParams, read_offer
 
 _PATIENCE: Seconds = 5.0
@@ -31,6 +33,15 @@ _STATUS = {
     Pulled.UNREACHABLE: 502,
     Pulled.FORBIDDEN: 403,
 }
+
+
+class KvSource(msgspec.Struct, frozen=True, kw_only=True):
+    """KV that is there and fits."""
+
+    url: str
+    """Where the pod that has it tells of it."""
+    adapter: AdapterName | None
+    """Under which it was computed."""
 
 
 class KvPuller:
@@ -52,8 +63,8 @@ class KvPuller:
         self._counts = counts
         self._releases: set[asyncio.Task[None]] = set()
 
-    async def ask(self, params: KvTransferParams, request: PodRequest) -> str | None:
-        """Whether the KV is there and fits: the URL to pull it from; None: the parameters lack what is needed.
+    async def ask(self, params: KvTransferParams, request: PodRequest) -> KvSource | None:
+        """Whether the KV is there and fits, and where; None: the parameters lack what is needed.
 
         Raises:
             RefusalError: it is not there, cannot be reached, or was computed for something else.
@@ -75,7 +86,7 @@ class KvPuller:
         if why is not None:
             self._let_go(url)
             raise self._refuse(Pulled.MISMATCH, why)
-        return url
+        return KvSource(url=url, adapter=offer.adapter)
 
     async def _handshake(self, url: str, params: KvTransferParams) -> KvOffer:
         headers = {ENGINE_HEADER: params.remote_engine_id or ""}
@@ -91,11 +102,11 @@ class KvPuller:
         self._counts.pulled(why)
         return kv_refusal(_STATUS[why], message, reason=why.value)
 
-    def start(self, ticket: Ticket, url: str) -> None:
+    def start(self, ticket: Ticket, source: KvSource) -> None:
         """Bring the KV of an expected request here, then let it begin."""
-        ticket.pulling = asyncio.create_task(self._pull(ticket, url), name=f"pull {url}")
+        ticket.pulling = asyncio.create_task(self._pull(ticket, source), name=f"pull {source.url}")
 
-    async def _pull(self, ticket: Ticket, url: str) -> None:
+    async def _pull(self, ticket: Ticket, source: KvSource) -> None:
         request = ticket.request
         size: Bytes = (
             request.prompt_tokens - self._driver.cached_tokens(request)
@@ -104,20 +115,20 @@ class KvPuller:
         seconds = self._clock.real(handover.kv_latency + size / handover.kv_bandwidth)
         try:
             await asyncio.sleep(seconds)
-            answer = await self._calls.call("DELETE", url, headers={}, within=_PATIENCE)
+            answer = await self._calls.call("DELETE", source.url, headers={}, within=_PATIENCE)
             there = answer.status == 200
         except PodCallError:
             there = False
         except asyncio.CancelledError:
             self._counts.pulled(Pulled.ABORTED)
-            self._let_go(url)
+            self._let_go(source.url)
             raise
         self._counts.pulled(Pulled.OK if there else Pulled.LOST)
         if there:
             self._counts.moved(size, seconds)
         else:
             self._counts.computed_here(Pulled.LOST)
-        self._driver.begin(ticket, prefilled=there)
+        self._driver.begin(ticket, ReceivedKv(adapter=source.adapter) if there else None)
 
     def _let_go(self, url: str) -> None:
         """Tell the other pod that nobody will pull; what it does not hear it finds out when the KV expires."""

@@ -5,6 +5,7 @@ Most tests share one pair of pods, and look at what has been counted since they 
 
 import asyncio
 import json
+import random
 
 import openai
 import pytest
@@ -426,6 +427,38 @@ async def test_the_client_leaves_during_the_transfer(prefill):
             # As with vLLM, headers of a stream come before its KV.
             assert response.status == 200
         await aborted(2)
+
+
+async def test_whatever_happens_nothing_is_left_behind():
+    chance = random.Random(8)
+    slots = PodConfig(limits=PodLimits(max_loras=2), kv_hold=60.0)
+    handover = HandoverOptions(kv_latency=2.0, reserve=True)
+    async with pod(Role.PREFILL, config=slots) as prefill, pod(Role.DECODE, handover, config=slots) as decode:
+
+        async def one() -> int | None:
+            await asyncio.sleep(chance.random() * 0.2)
+            model, prompt = f"adapter-00{chance.randrange(6)}", f"{chance.randrange(9)} {PROMPT}"
+            asking = asyncio.create_task(
+                decode.ask(prefill.address, model=model, prompt=prompt, stream=chance.random() < 0.5)
+            )
+            if chance.random() < 0.3:
+                await asyncio.sleep(chance.random() * 0.1)
+                asking.cancel()
+            (ended,) = await asyncio.gather(asking, return_exceptions=True)
+            return None if isinstance(ended, asyncio.CancelledError) else ended.status
+
+        async def restarts() -> None:
+            for _ in range(2):
+                await asyncio.sleep(0.1)
+                await prefill.send("POST", "/emulator/restart")
+
+        _, *statuses = await asyncio.gather(restarts(), *(one() for _ in range(40)))
+        assert {*statuses} <= {200, None}
+
+        async def nothing_left() -> bool:
+            return not (await prefill.waiting() or await decode.waiting() or await held(prefill))
+
+        await until(nothing_left)
 
 
 # -- the adapter of the pod that decodes
