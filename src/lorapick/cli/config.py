@@ -1,7 +1,8 @@
 """`lorapick config check FILE`: say what is wrong with a configuration, all of it, before anything is started.
 
 In: a configuration file, and the pods file and catalogue that it names. Out: one line when all is good, and one for
-each key that no part acts on yet; else a line per problem and exit code 2. Not here: what is right (`wire.config`).
+each key that no part acts on yet and each role of pods that leaves them without requests; else a line per problem and
+exit code 2. Not here: what is right (`wire.config`).
 """
 
 import json
@@ -16,6 +17,7 @@ from lorapick.cli.loading import load
 from lorapick.live.ledger.file import LedgerError, check_place
 from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
 from lorapick.wire.config.later import HEADING
+from lorapick.wire.config.roles import ROLES_HEADING, roles_in_words
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +31,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the catalogue included."""
     pods: int
     pods_from: str
+    roles: str
+    """How many pods have which role; empty where all do both."""
+    useless: tuple[str, ...]
+    """Pods whose role leaves them, or their model, without requests."""
     later: tuple[Later, ...]
     """Keys that no part acts on yet."""
 
@@ -65,11 +71,15 @@ def check(
 
 
 def _say(checked: Checked) -> None:
-    pods = f"{checked.pods} pod{'' if checked.pods == 1 else 's'}"
+    pods = f"{checked.pods} pod{'' if checked.pods == 1 else 's'}" + (f" ({checked.roles})" if checked.roles else "")
     print(
         f"{checked.file} is good: policy {checked.policy}, {checked.adapters} adapters, "
         f"{pods} from {checked.pods_from}, hash {checked.hash}"
     )
+    if checked.useless:
+        print(f"\n{ROLES_HEADING}:")
+        for line in checked.useless:
+            print(f"  {line}")
     if checked.later:
         print(f"\n{HEADING}:")
         for line in one_per_key(checked.later):
@@ -96,6 +106,8 @@ def examine(file: Path) -> Checked:
         adapters=len(settings.adapters),
         pods=len(loaded.pods),
         pods_from=settings.discovery.file or "the configuration",
+        roles=roles_in_words(loaded.pods),
+        useless=loaded.useless_roles,
         later=loaded.later,
     )
 

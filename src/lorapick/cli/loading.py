@@ -13,6 +13,7 @@ from lorapick.live.catalogue import CatalogueError, with_catalogue
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError, Later, Problem, later_keys, parse_settings, unreadable
+from lorapick.wire.config.roles import useless_roles
 from lorapick.wire.podsfile import parse_pods
 
 
@@ -26,6 +27,11 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
     later: tuple[Later, ...]
     """Keys that no part acts on yet."""
+
+    @property
+    def useless_roles(self) -> tuple[str, ...]:
+        """Pods whose role leaves them, or their model, without requests; one line each."""
+        return useless_roles(self.pods, decide=self.settings.disaggregation.decide)
 
     @property
     def pods_file(self) -> Path | None:

@@ -24,6 +24,7 @@ from lorapick.live.tracing_setup import NoExporterError
 from lorapick.live.web import BindError
 from lorapick.wire.config import ConfigError, one_per_key
 from lorapick.wire.config.later import HEADING
+from lorapick.wire.config.roles import ROLES_HEADING
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ def serve_command(
         loaded = load(config)
         for line in one_per_key(loaded.later):
             log.warning("%s: %s", HEADING, line)
+        for line in loaded.useless_roles:
+            log.warning("%s: %s", ROLES_HEADING, line)
         uvloop.run(
             serve(
                 loaded.settings,

@@ -37,6 +37,18 @@ def test_the_example_is_good_from_any_working_directory(folder: Path) -> None:
     assert (code, said["ok"], said["pods"], said["adapters"], len(said["hash"])) == (0, True, 4, 5, 16)
 
 
+def test_roles_are_told_and_so_are_those_that_cannot_work(folder: Path) -> None:
+    path = folder / "lorapick.yaml"
+    pods = '{name: a, address: "10.0.0.1:80", role: prefill}, {name: b, address: "10.0.0.2:80", role: decode}'
+    path.write_text(f"discovery: {{pods: [{pods}]}}\ndisaggregation: {{decide: never}}\n")
+    code, out, _ = run("check", str(path))
+    assert code == 0 and "2 pods (1 prefill, 1 decode) from the configuration" in out
+    useless = "1 pod of base (first: a) prefill only, and disaggregation.decide is never: no request goes there"
+    assert out.splitlines()[1:] == ["", "roles that cannot work:", f"  {useless}"]
+    said = json.loads(run("check", str(path), "--json")[1])
+    assert (said["roles"], said["useless"]) == ("1 prefill, 1 decode", [useless])
+
+
 SIZE = "loads are expected to take load_times whatever their size"
 
 

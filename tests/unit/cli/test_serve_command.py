@@ -52,8 +52,10 @@ def test_each_key_that_changes_nothing_is_a_warning(tmp_path: Path, caplog: pyte
         holder.listen()
         taken = f"127.0.0.1:{holder.getsockname()[1]}"
         adapters = "adapters: {list: [{name: a, rank: 8, size: 1MB}]}"
-        path.write_text(f'discovery: {{pods: []}}\n{adapters}\nserver: {{metrics: "{taken}"}}\n')
+        pods = 'discovery: {pods: [{name: a, address: "10.0.0.1:80", role: prefill}]}'
+        path.write_text(f'{pods}\n{adapters}\nserver: {{metrics: "{taken}"}}\n')
         with caplog.at_level(logging.WARNING):
             code, err = run(path)
     assert (code, taken in err) == (2, True)
     assert f"parsed, not yet acted on: {path}:2:38: adapters.list[0].size: loads are expected" in caplog.text
+    assert "roles that cannot work: 1 pod of base (first: a) prefill and none of this model decodes" in caplog.text

@@ -27,6 +27,7 @@ from lorapick.wire.config.readers import (
     web_address,
     word,
 )
+from lorapick.wire.config.roles import settle_role
 
 _ENGINES = tuple(engine.value for engine in Engine)
 _ROLES = tuple(role.value for role in Role)
@@ -145,7 +146,11 @@ def pods(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
         required=("name", "address"),
         check=lambda at, pod: _check_limits(at, pod.limits),
     )
-    all_pods = list_of(one, unique="name")
+
+    def with_role(at: At) -> Pod:
+        return settle_role(at, one(at))
+
+    all_pods = list_of(with_role, unique="name")
 
     def read(at: At) -> tuple[Pod, ...]:
         places = (place for item in at.items() if (place := item.find("address")))
