@@ -29,6 +29,7 @@ from lorapick.live.traffic import sample_traffic
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.config.later import HEADING
+from lorapick.wire.config.roles import ROLES_HEADING
 
 _LOOK_AT_PODS_EVERY = 1.0
 
@@ -43,6 +44,7 @@ def up(
         Path | None, typer.Option(help="lorapick.yaml of an existing fleet; without it, pods are emulated.")
     ] = None,
     pods: Annotated[int, typer.Option(help="Emulated pods.")] = 8,
+    prefill: Annotated[int, typer.Option(help="Emulated pods of these that prefill; the others decode then.")] = 0,
     slots: Annotated[int, typer.Option(help="GPU slots for adapters of every emulated pod.")] = 4,
     adapters: Annotated[int, typer.Option(help="Adapters that every emulated pod can serve.")] = 40,
     policy: Annotated[str | None, typer.Option(help="Policy that chooses a pod; default: weighted.")] = None,
@@ -104,6 +106,8 @@ async def _run(plan: UpPlan, say: Callable[[str, dict[str, Any]], None]) -> None
     say("starting", _starting(plan))
     for line in plan.later:
         say("later", {"message": line})
+    for line in plan.useless_roles:
+        say("useless_role", {"message": line})
     stack = Stack(plan.options, on_exit=lambda ended: _say_exit(ended, say))
     try:
         if await _unless(stop, stack.start()):
@@ -274,6 +278,7 @@ def _died_text(facts: dict[str, Any]) -> str:
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "starting": _starting_text,
     "later": lambda facts: f"{HEADING}: {facts['message']}",
+    "useless_role": lambda facts: f"{ROLES_HEADING}: {facts['message']}",
     "ready": _ready_text,
     "traffic": lambda facts: f"sample traffic: {facts['rate']:g} requests/s over {facts['adapters']} adapters",
     "died": _died_text,

@@ -49,6 +49,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's configuration, adapters of its catalogue included; defaults without one."""
     later: tuple[str, ...] = ()
     """Its keys that no part acts on yet, a line each."""
+    useless_roles: tuple[str, ...] = ()
+    """Its pods whose role leaves them, or their model, without requests, a line each."""
 
 
 def plan_of(flags: Mapping[str, Any]) -> UpPlan:
@@ -71,6 +73,8 @@ def _check(flags: Mapping[str, Any]) -> None:
     for name, least in (("pods", 1), ("slots", 1), ("adapters", 0), ("pickers", 1), ("concurrency", 1)):
         if flags[name] < least:
             raise UpError(f"--{name} is {flags[name]}; it must be {least} or more")
+    if not 0 <= flags["prefill"] < flags["pods"]:
+        raise UpError(f"--prefill is {flags['prefill']}; it must be 0 to {flags['pods'] - 1}: some pod must decode")
     for name, most in (("adapters", MOST_ADAPTERS), ("slots", MOST_SLOTS), ("seed", 2**31 - 1)):
         if not 0 <= flags[name] <= most:
             raise UpError(f"--{name} is {flags[name]}; it must be 0 to {most}")
@@ -131,6 +135,7 @@ def _emulated(flags: Mapping[str, Any]) -> UpPlan:
     options = StackOptions(
         **_common(flags, ServerSettings()),
         pods=flags["pods"],
+        prefill=flags["prefill"],
         adapters=flags["adapters"],
         policy=flags["policy"] or "weighted",
         mode=flags["mode"],
@@ -178,6 +183,8 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
         adapters=(),
         policy=flags["policy"] or settings.picking.policy,
         longest_hold=settings.admission.max_wait,
+        fallbacks=settings.picking.fallbacks,
+        pass_encoders=settings.disaggregation.pass_encoders,
         external=loaded.pods,
         configuration=_overlay(loaded.content, flags, beside=path.parent.absolute()),
         seed=settings.seed,
@@ -192,6 +199,7 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
         pods_file=loaded.pods_file,
         settings=settings,
         later=one_per_key(loaded.later),
+        useless_roles=loaded.useless_roles,
     )
 
 

@@ -263,6 +263,8 @@ class Stack:
             observe=self.options.observe,
             max_body=self.options.max_body,
             longest_hold=self.options.longest_hold,
+            retries=self.options.fallbacks + 1,
+            pass_encoders=self.options.pass_encoders,
         )
         self._envoy = EnvoyProcess(
             settings, directory=directory, concurrency=self.options.concurrency, on_exit=self._on_exit

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lorapick.live.addresses import free_ports
-from lorapick.model.pods import Pod, PodLimits
+from lorapick.model.pods import Pod, PodLimits, Role
 from lorapick.model.units import AdapterName, Bytes, Seconds
 
 LORAPICK = (sys.executable, "-m", "lorapick.cli.main")
@@ -30,6 +30,8 @@ class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: int = 8
     """Emulated pods; 0 with `external`."""
+    prefill: int = 0
+    """Of these, how many prefill for the others, which decode then; 0: all do both."""
     adapters: int | tuple[AdapterName, ...] = 40
     """Names, or how many of `adapter-000`, `adapter-001`, ..."""
     policy: str = "weighted"
@@ -39,6 +41,9 @@ class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
     observe: str = "headers"
     max_body: Bytes = 10 * 1024 * 1024
     longest_hold: Seconds = 30.0
+    fallbacks: int = 2
+    """Pods that a pick names beside the first, as the picker's configuration says."""
+    pass_encoders: bool = False
     limits: PodLimits = PodLimits()
     speed: float = 1.0
     """Model seconds per real second of the emulated pods."""
@@ -72,6 +77,9 @@ class StackOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _at_least("pods", self.pods, 0 if self.external else 1)
+        _at_least("prefill", self.prefill, 0)
+        if 0 < self.pods <= self.prefill:
+            raise ValueError(f"prefill is {self.prefill} of {self.pods} pods; at least one must decode")
         _at_least("pickers", self.pickers, 1)
         _at_least("concurrency", self.concurrency, 1)
         _at_least("adapters", len(self.adapter_names), 0)
@@ -115,6 +123,7 @@ def emulated_pods(options: StackOptions) -> tuple[Pod, ...]:
         Pod(
             name=f"pod-{number}",
             address=f"127.0.0.1:{port}",
+            role=Role.BOTH if not options.prefill else Role.PREFILL if number < options.prefill else Role.DECODE,
             base_model=options.base_model,
             limits=options.limits,
         )
@@ -198,6 +207,7 @@ def pod_command(pod: Pod, options: StackOptions, *, adapters_file: Path) -> tupl
         *("--max-lora-rank", str(limits.max_lora_rank)),
         *("--max-num-seqs", str(limits.max_num_seqs)),
         *("--mode", options.mode),
+        *(() if pod.role is Role.BOTH else ("--role", pod.role.value)),
         *("--speed", str(options.speed)),
         *options.pod_arguments,
     )

@@ -10,6 +10,7 @@ from lorapick.cli.up_options import EMULATED_MODEL, UpError, plan_of, read_pods
 from lorapick.core.doctor.shapes import SHAPES, shape_of
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.stack_options import emulated_pods
+from lorapick.model.pods import Role
 from lorapick.model.settings import Settings
 from lorapick.wire.config import parse_settings, verbatim
 from lorapick.wire.config.problems import ConfigError
@@ -60,6 +61,7 @@ def test_no_traffic():
     ("change", "words"),
     [
         ({"pods": 0}, "--pods is 0; it must be 1 or more"),
+        ({"pods": 2, "prefill": 2}, "--prefill is 2; it must be 0 to 1: some pod must decode"),
         ({"pickers": 0}, "--pickers is 0"),
         ({"adapters": -1}, "--adapters is -1"),
         ({"mode": "quick"}, "--mode is 'quick'; it must be one of drain, inline"),
@@ -262,3 +264,21 @@ def test_emulated_pods_have_the_name_of_the_model_that_they_are_calibrated_to():
     pods = emulated_pods(plan().options)
     assert {pod.base_model for pod in pods} == {EMULATED_MODEL}
     assert shape_of(EMULATED_MODEL) == SHAPES["llama-3.1-8b"], "so the doctor can say what a slot costs"
+
+
+def test_some_of_the_emulated_pods_prefill():
+    assert [pod.role for pod in emulated_pods(plan(pods=3, prefill=2).options)] == [
+        Role.PREFILL,
+        Role.PREFILL,
+        Role.DECODE,
+    ]
+
+
+def test_envoy_is_told_what_the_configuration_says_of_fallbacks_and_encoders(tmp_path):
+    path = tmp_path / "lorapick.yaml"
+    pods = 'discovery: {pods: [{name: a, address: "10.0.0.1:80", role: prefill}]}'
+    path.write_text(f"{pods}\npicking: {{fallbacks: 4}}\ndisaggregation: {{pass_encoders: true}}\n")
+    made = plan(config=path)
+    assert (made.options.fallbacks, made.options.pass_encoders) == (4, True)
+    (line,) = made.useless_roles
+    assert "prefill and none of this model decodes" in line

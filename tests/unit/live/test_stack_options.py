@@ -15,7 +15,7 @@ from lorapick.live.stack_options import (
     pod_command,
     pods_document,
 )
-from lorapick.model.pods import Pod, PodLimits
+from lorapick.model.pods import Pod, PodLimits, Role
 from lorapick.wire.config.document import Report, parse_document
 from lorapick.wire.config.pods import PodDefaults, pods
 from lorapick.wire.config.settings import parse_settings
@@ -126,3 +126,15 @@ def test_adapters_are_for_the_base_model_of_the_emulated_pods():
     assert {adapter.base_model for adapter in settings.adapters} <= {None, "llama-3.1-8b"}
     assert settings.base_model == "llama-3.1-8b"
     assert {pod.base_model for pod in emulated_pods(options)} == {settings.base_model}
+
+
+def test_pods_that_prefill_are_told_so_and_named_first():
+    options = StackOptions(pods=3, prefill=1)
+    found = emulated_pods(options)
+    assert [pod.role for pod in found] == [Role.PREFILL, Role.DECODE, Role.DECODE]
+    command = pod_command(found[0], options, adapters_file=Path("/a"))
+    assert command[command.index("--role") + 1] == "prefill"
+    whole = StackOptions(pods=1)
+    assert "--role" not in pod_command(emulated_pods(whole)[0], whole, adapters_file=Path("/a"))
+    with pytest.raises(ValueError, match="at least one must decode"):
+        StackOptions(pods=2, prefill=2)
