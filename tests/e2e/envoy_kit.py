@@ -87,6 +87,7 @@ class Bench:
         self.pickers = []
         self.envoy = None
         self.session = None
+        self.duplex = False
         self._told = 0
         self._journals = {}
 
@@ -113,6 +114,7 @@ class Bench:
     def tell_picker(self, number=0, **options):
         """From the next request on the picker behaves so; its journal begins anew."""
         self._told += 1
+        self.duplex = bool(options.get("duplex"))
         journal = self._journals[number] = self.directory / f"journal-{number}-{self._told}.jsonl"
         (self.directory / f"options-{number}.json").write_text(json.dumps({"journal": str(journal), **options}))
 

@@ -2,7 +2,8 @@
 
 Run as a process, so that a test can stop and kill it: `recording_extproc.py unix:PATH OPTIONS_FILE`. The file (JSON)
 is read for each stream: journal (file, JSON lines), destination (comma list), source (both, header, metadata), duplex,
-reject (a status), hold (seconds before the answer to a body).
+prefiller (the address that its header gets, whatever there was), reject (a status), hold (seconds before the answer
+to a body).
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from google.protobuf.struct_pb2 import Struct
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 KEY = "x-gateway-destination-endpoint"
+PREFILLER = "x-prefiller-host-port"
 
 
 class Recorder(service.ExternalProcessorServicer):
@@ -112,6 +114,10 @@ class Stream:
         destination, source = self.options["destination"], self.options["source"]
         common = pb.CommonResponse(clear_route_cache=True)
         metadata = None
+        if (prefiller := self.options.get("prefiller")) is not None:
+            common.header_mutation.remove_headers.append(PREFILLER)
+            header = HeaderValue(key=PREFILLER, raw_value=prefiller.encode())
+            common.header_mutation.set_headers.append(HeaderValueOption(header=header))
         if destination and source in ("both", "header"):
             common.header_mutation.set_headers.append(
                 HeaderValueOption(header=HeaderValue(key=KEY, raw_value=destination.encode()))

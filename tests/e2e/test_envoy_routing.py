@@ -5,7 +5,7 @@ import json
 
 import pytest
 import pytest_asyncio
-from envoy_kit import bench
+from envoy_kit import BODY, bench
 
 from lorapick.live.processes import becomes_true
 
@@ -175,6 +175,36 @@ async def test_a_pod_that_breaks_off_is_not_followed_by_another(buffered):
     assert (status, body["error"]["type"]) == (503, "GatewayError")
     assert "x-lorapick-reason" not in headers
     assert b.pods[0].requests == []
+
+
+@pytest.mark.parametrize("stage", ["headers", "prefill"])
+async def test_a_pod_lost_while_another_prefills_is_followed_by_the_fallbacks(either, stage):
+    async def break_off(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        if stage == "prefill":
+            await asyncio.sleep(0.1)
+        writer.transport.abort()
+
+    b = await either()
+    async with await asyncio.start_server(break_off, "127.0.0.1", 0) as breaker:
+        host, port = breaker.sockets[0].getsockname()
+        b.envoy.set_endpoints([f"{host}:{port}", *(pod.address for pod in b.pods)])
+        destination = f"{host}:{port},{b.pods[1].address},{b.pods[2].address}"
+        b.tell_picker(destination=destination, prefiller=b.pods[2].address, duplex=b.duplex)
+
+        async def is_known():
+            return (await b.clusters(f"{host}:{port}")) != ""
+
+        assert await becomes_true(is_known, within=5.0)
+        for pod in b.pods:
+            pod.requests.clear()
+        status, body, _ = await b.post(headers={"x-prefiller-host-port": "169.254.169.254:80"})
+        assert (status, body["port"], body["bytes"]) == (200, b.pods[1].port, len(json.dumps(BODY)))
+        assert b.pods[1].requests[0]["x-prefiller-host-port"] == b.pods[2].address
+        await b.pods[1].stop()
+        assert await b.served_by() is b.pods[2], "where it is prefilled, at last"
+        line = await b.journal_has(lambda line: line["event"] == "response_headers")
+        assert line["attributes"]["upstream.address"] == b.pods[1].address
 
 
 async def test_pods_come_and_go_without_a_restart(buffered):
