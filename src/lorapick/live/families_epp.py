@@ -17,7 +17,10 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from lorapick import __version__
 from lorapick.live.families_kinds import Labels, add_row, empty_row, words_of
 from lorapick.live.publish import PodRow
+from lorapick.model.pods import Role
 
+DISAGGREGATOR = "disagg-profile-handler"
+"""llm-d's plugin that decides on prefill elsewhere; there a label of its counter."""
 POOL = "lorapick"
 """Value of the labels that name an InferencePool: one picker serves one pool."""
 FLOW = ("model_name", "target_model_name", "fairness_id", "priority")
@@ -76,8 +79,10 @@ class Dialect(NamedTuple):
     """Name, and the label that names the pod."""
     pod: str
     """Label that names the pod a request was sent to."""
+    split: tuple[str, ...]
+    """Names of the counter of prefills on other pods."""
     new: bool
-    """Whether it takes the new names of `SHAPES`."""
+    """Whether it takes the new names of `SHAPES`, and labels that name the plugin."""
 
 
 _PREFIX = "llm_d_epp_"
@@ -92,6 +97,7 @@ ROUTER = Dialect(
     ready="ready_endpoints",
     queue=("per_endpoint_queue_size", "model_server_endpoint"),
     pod="endpoint_name",
+    split=(f"{_PREFIX}disagg_decision",),
     new=True,
 )
 """llm-d-router, 2026."""
@@ -106,6 +112,7 @@ GATEWAY = Dialect(
     ready="ready_pods",
     queue=("per_pod_queue_size", "model_server_pod"),
     pod="pod_name",
+    split=tuple(f"llm_d_inference_scheduler_{name}_decision" for name in ("disagg", "pd")),
     new=False,
 )
 """Gateway API Inference Extension, and llm-d's scheduler of its time."""
@@ -116,12 +123,14 @@ DIALECTS = {"llm-d": (ROUTER,), "gie": (GATEWAY,), "both": (ROUTER, GATEWAY), "o
 class Series:
     """What is counted of the requests with one combination of labels."""
 
-    __slots__ = ("errors", "key", "requests", "rows", "running", "waiting", "waits")
+    __slots__ = ("errors", "key", "requests", "rows", "running", "sent", "split", "waiting", "waits")
 
     def __init__(self, key: Labels) -> None:
         self.key = key
         """Values of `FLOW`."""
-        self.requests = self.running = self.waiting = 0
+        self.requests = self.running = self.waiting = self.sent = 0
+        self.split = 0
+        """Of those that were sent, how many another pod prefills."""
         self.errors: dict[str, int] = {}
         """By error code."""
         self.waits: dict[str, list[float]] = {}
@@ -132,6 +141,7 @@ class Series:
         """As it is now, for a page that is made while counting goes on."""
         same = Series.__new__(Series)
         same.key, same.requests, same.running, same.waiting = self.key, self.requests, self.running, self.waiting
+        same.sent, same.split = self.sent, self.split
         same.errors = dict(self.errors)
         same.waits = {outcome: [*row] for outcome, row in self.waits.items()}
         same.rows = [[*row] for row in self.rows]
@@ -158,6 +168,7 @@ def families(seen: Seen, dialect: Dialect) -> Iterator[Metric]:
     yield from _scheduler(seen, dialect)
     if seen.pods is not None:
         yield from _pool(seen.pods, dialect)
+    yield from _splits(seen, dialect)
 
 
 def _groups(series: Iterable[Series], labels: Labels) -> dict[Labels, list[Series]]:
@@ -244,6 +255,21 @@ def _scheduler(seen: Seen, dialect: Dialect) -> Iterator[Metric]:
     info = GaugeMetricFamily(f"{dialect.extension}info", "This build.", labels=("commit", "build_ref"))
     info.add_metric(("", __version__), 1)
     yield info
+
+
+def _splits(seen: Seen, dialect: Dialect) -> Iterator[Metric]:
+    """Samples only in a fleet with roles, as there: it is a plugin's."""
+    roles = any(pod.role is not Role.BOTH for pod in seen.pods or ()) or any(each.split for each in seen.series)
+    groups = _groups(seen.series, FLOW[1:2]) if roles else {}
+    plugin = {"plugin_name": DISAGGREGATOR, "plugin_type": DISAGGREGATOR} if dialect.new else {}
+    for name in dialect.split:
+        text = "Requests sent to pods, by whether another pod prefills."
+        family = CounterMetricFamily(name, text, labels=(*plugin, "model_name", "decision_type"))
+        for (target,), those in groups.items():
+            sent, split = (sum(each.sent for each in those), sum(each.split for each in those))
+            for word, count in (("decode-only", sent - split), ("prefill-decode", split)):
+                family.add_metric((*plugin.values(), target, word), count)
+        yield family
 
 
 def _pool(pods: Sequence[PodRow], dialect: Dialect) -> Iterator[Metric]:

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from lorapick import __version__
 from lorapick.live.families_kinds import PREFIX
-from lorapick.live.publish import FleetSnapshot, PlacementNow, PodRow, Totals
+from lorapick.live.publish import FleetSnapshot, PlacementNow, PodRow, Splits, Totals
 from lorapick.model.alerts import Alert
 from lorapick.model.settings import SloSettings
 from lorapick.model.signals import FleetSignals, PodSignals, Signals
@@ -63,6 +63,12 @@ POD_GAUGES: tuple[PodGauge, ...] = (
     ("in_flight", "Requests dispatched to the pod that have not ended.", lambda pod: pod.in_flight),
     ("slots", "GPU slots for adapters.", lambda pod: pod.slots),
     ("slots_used", "GPU slots believed to hold an adapter or to wait for one.", lambda pod: pod.slots_used),
+    (
+        "reserved_slots",
+        "Adapters whose slot is kept for requests that another pod still prefills.",
+        lambda pod: pod.reserved,
+    ),
+    ("prefill_tokens", "Prompt tokens that the pod prefills now for other pods.", lambda pod: pod.prefill_tokens),
     ("loads_in_flight", "Loads of adapters under way on the pod.", lambda pod: pod.loading),
     (
         "pressure_tier",
@@ -153,6 +159,8 @@ class FleetGauges(Collector):
         yield GaugeMetricFamily("lorapick_requests_held", "Requests that wait at the picker.", totals.held)
         yield from _admission(totals)
         yield from _placement(fleet.placement)
+        yield from _splits(fleet.splits)
+        yield _pod_info(fleet.pods)
         yield _alerts(moment.alerts)
         for name, text, value in POD_GAUGES:
             yield _gauge(name, text, values=[(pod.name, value(pod)) for pod in fleet.pods], label="pod")
@@ -269,6 +277,26 @@ def _placement(now: PlacementNow) -> Iterator[Metric]:
         ("leaving_pods", "Pods that drain and serve what nobody else has.", len(now.leaving)),
     ):
         yield GaugeMetricFamily(PREFIX + name, text, value)
+
+
+def _splits(now: Splits) -> Iterator[Metric]:
+    text = "Dispatches, by whether another pod prefills; none where all pods do both."
+    yield _by_label("splits", text, counts=now.results, label="result")
+    text = "Picks of a pod to prefill, by the tier in which it was believed to have the adapter."
+    yield _by_label("prefill_picks", text, counts=now.picks_by_tier, label="tier")
+    text = "Prefills on another pod that did not come to a good end, by why."
+    yield _by_label("prefills_failed", text, counts=now.failed, label="why")
+    text = "Loads that began on a pod that decodes only when the prefill elsewhere was over."
+    yield CounterMetricFamily(f"{PREFIX}late_loads", text, now.late_loads)
+    text = "What one prompt token takes to prefill, as learnt; absent where no pod prefills for others."
+    yield _of_fleet("prefill_seconds_per_token", text, value=now.seconds_per_token)
+
+
+def _pod_info(pods: Iterable[PodRow]) -> Metric:
+    family = GaugeMetricFamily(f"{PREFIX}pod_info", "What the pod is; always 1.", labels=["pod", "role", "zone"])
+    for pod in pods:
+        family.add_metric([pod.name, pod.role.value, pod.zone or ""], 1)
+    return family
 
 
 def _alerts(standing: Collection[str]) -> Metric:

@@ -154,16 +154,26 @@ class Counting:
         if adapter is None or tier is None:
             return
         self.active[adapter] = now
-        self.stays.used(pod, adapter, now=now)
+        # Those that were held were counted then, as followers.
+        self._goes(pod, tier, flight=flight, follows=wait is None)
+        if pick.prefill is not None and pick.prefill_tier is not None:
+            flight.prefill = pick.prefill
+            self._goes(pick.prefill, pick.prefill_tier, flight=flight, follows=True)
+
+    def _goes(self, pod: PodName, tier: Tier, *, flight: Flight, follows: bool) -> None:
+        """A pod gets a request, to prefill or to decode it, while its adapter is in this tier there."""
+        adapter, label, word = flight.adapter, flight.label, WORDS[tier]
+        assert adapter is not None, "the base model has no tier"
+        self.stays.used(pod, adapter, now=flight.sent)
         if tier is _LOADING:
-            if wait is None:  # those that were held were counted then
+            if follows:
                 self.families.coalesced.add(pod)
                 self.families.adapter_coalesced.add(label)
         elif tier < _LOADING:
             self._loads(pod, _INFERRED, came_from=word, label=label)
             self._swaps(pod, word, label=label)
             self._loading[pod, adapter] = None
-            self._moved[pod, adapter] = now
+            self._moved[pod, adapter] = flight.sent
 
     def _send(self, flight: Flight, effect: Dispatch, *, wait: Wait | None) -> None:
         """Tell the other pickers' counts, and take over from the wait what the flight needs."""
@@ -175,7 +185,8 @@ class Counting:
             return
         if series is None:
             series = self.epp.arrived(request, effect.model or request.model, label=flight.label)
-        flight.asked = self.epp.sent(series, pod=flight.pod, address=effect.target.address, stream=request.stream)
+        target, split = effect.target, effect.prefill is not None
+        flight.asked = self.epp.sent(series, pod=flight.pod, address=target.address, stream=request.stream, split=split)
 
     def _hold(self, effect: Hold, now: Seconds) -> None:
         self.families.decisions.add("held", effect.reason)
@@ -256,6 +267,8 @@ class Counting:
             return
         key, tier = (flight.pod, flight.adapter), flight.tier
         self._loading.pop(key, None)
+        if flight.prefill is not None:
+            self._loading.pop((flight.prefill, flight.adapter), None)
         if tier is not None and tier >= _GPU_IDLE and self._moved.get(key, flight.sent) <= flight.sent:
             self.families.hits.add(self.labels.still(flight.label), WORDS[tier])
             self.families.pod_hits.add(flight.pod, WORDS[tier])

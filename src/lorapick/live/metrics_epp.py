@@ -97,9 +97,11 @@ class EppMetrics(Collector):
             _add(series, epp.SIZE, value=request.body_bytes)
         return series
 
-    def sent(self, series: Series, *, pod: str, address: str, stream: bool) -> Asked:
-        """A request went to a pod."""
+    def sent(self, series: Series, *, pod: str, address: str, stream: bool, split: bool = False) -> Asked:
+        """A request went to a pod; `split`: another one prefills it."""
         series.running += 1
+        series.sent += 1
+        series.split += split
         self._attempt(("success", series.key[1], pod, address))
         return Asked(series, stream=stream)
 

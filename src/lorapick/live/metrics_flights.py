@@ -15,7 +15,7 @@ from lorapick.model.units import AdapterName, PodName, Seconds
 class Flight:
     """A dispatched request, until it ends."""
 
-    __slots__ = ("adapter", "answered", "arrived", "asked", "label", "pod", "sent", "tier")
+    __slots__ = ("adapter", "answered", "arrived", "asked", "label", "pod", "prefill", "sent", "tier")
 
     def __init__(
         self, pod: PodName, adapter: AdapterName | None, *, tier: Tier | None, label: str, sent: Seconds
@@ -24,6 +24,8 @@ class Flight:
         self.adapter = adapter
         self.tier = tier
         """As believed at the dispatch; None: base model, or a fallback serves, of which nothing was believed."""
+        self.prefill: PodName | None = None
+        """Pod that prefills for it, for an adapter."""
         self.label = label
         self.sent = sent
         self.arrived = sent

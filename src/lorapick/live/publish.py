@@ -21,7 +21,7 @@ from lorapick.model.reasons import Reason
 from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
-from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
+from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds, Tokens
 
 
 class PodRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +52,10 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     slots_used: int | None = None
     """Slots believed taken: adapters in `gpu_*` or `loading`. None: a pod never heard of."""
     free_slots: int | None = None
+    reserved: int = 0
+    """Adapters whose slot is kept for requests that another pod still prefills."""
+    prefill_tokens: Tokens = 0
+    """Prompt tokens that it prefills now for other pods, those that it has cached not counted."""
     scrape_age_s: Seconds | None = None
     """Age of the last good scrape; None: there was none yet."""
     last_error: str | None = None
@@ -107,6 +111,22 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, requests that went on without a picker's word; None: unknown."""
 
 
+class Splits(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of prefill on other pods since the picker started; all 0 where every pod does both."""
+
+    results: dict[str, int] = {}
+    """Dispatches by whether another pod prefills: `split`, `alone`, `nobody_prefills` (none could)."""
+    picks_by_tier: dict[str, int] = {}
+    """Picks of a pod to prefill, by the tier in which it was believed to have the adapter."""
+    failed: dict[str, int] = {}
+    """Prefills that did not come to a good end, by why: `failed` (the pod that decodes did it, and said so), `lost`
+    (its pod went), `overdue` (nobody said in time that it was over)."""
+    late_loads: int = 0
+    """Loads that began on a pod that decodes only when the prefill was over."""
+    seconds_per_token: Seconds | None = None
+    """Of a prefill, as learnt; None: no pod prefills for others."""
+
+
 class PlacementNow(msgspec.Struct, frozen=True, kw_only=True):
     """What placement wants now, and what it did since the picker started."""
 
@@ -155,6 +175,7 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     pods: tuple[PodRow, ...] = ()
     placement: PlacementNow = PlacementNow()
+    splits: Splits = Splits()
     bounds: AlertSettings = AlertSettings()
     """From where on figures are alerts, as configured."""
     slo: SloSettings = SloSettings()

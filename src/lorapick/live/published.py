@@ -25,6 +25,7 @@ from lorapick.live.publish import (
     InMemory,
     PlacementNow,
     PodRow,
+    Splits,
     Totals,
 )
 from lorapick.live.transport_counts import TransportCounts
@@ -83,6 +84,7 @@ class PublishedViews:
             totals=self._totals(),
             pods=tuple(self._pod(row, pod, now) for row, pod in state.columns.live()),
             placement=self._placement(now),
+            splits=self._splits(),
             bounds=state.settings.alerts,
             slo=state.settings.slo,
         )
@@ -108,6 +110,17 @@ class PublishedViews:
             warming=tuple(targets[row].pod for row in placement.warming),
             leaving=tuple(targets[row].pod for row in placement.leaving),
             plan_version=placement.plan_version,
+        )
+
+    def _splits(self) -> Splits:
+        state = self._driver.fleet.state
+        tally = state.tally
+        return Splits(
+            results=dict(tally.splits),
+            picks_by_tier=dict(tally.legs_by_tier),
+            failed={"failed": tally.legs_failed, "lost": tally.legs_lost, "overdue": tally.legs_overdue},
+            late_loads=tally.late_loads,
+            seconds_per_token=state.legs.per_token if state.splits else None,
         )
 
     def _totals(self) -> Totals:
@@ -162,6 +175,8 @@ class PublishedViews:
             slots=home.shadow.gpu_slots,
             slots_used=home.shadow.gpu_slots - home.shadow.free,
             free_slots=home.shadow.free,
+            reserved=len(home.reserved),
+            prefill_tokens=state.legs.queued.get(row, 0),
             scrape_age_s=now - load.last_report if load.last_report is not None else None,
             last_error=load.detail or None,
             restarts=load.restarts,

@@ -350,14 +350,20 @@ class TestGauges:
             "in_flight pod=pod-02": 1,
             "slots pod=pod-02": 4,
             "slots_used pod=pod-02": 2,
+            "reserved_slots pod=pod-02": 0,
+            "prefill_tokens pod=pod-02": 0,
             "loads_in_flight pod=pod-02": 0,
             "scrape_age_seconds pod=pod-02": 0.4,
+            "pod_info pod=pod-02 role=both zone=": 1,
         }
         assert {key for key in samples if "pod=pod-07" in key} == {
             "ready pod=pod-07",
             "in_flight pod=pod-07",
             "slots pod=pod-07",
+            "reserved_slots pod=pod-07",
+            "prefill_tokens pod=pod-07",
             "loads_in_flight pod=pod-07",
+            "pod_info pod=pod-07 role=both zone=",
         }
         assert (samples["arrivals_total"], samples["requests_in_flight"], samples["requests_held"]) == (10, 1, 1)
 

@@ -12,10 +12,11 @@ from prometheus_client.metrics_core import Metric
 from lorapick.live.driver import Driver
 from lorapick.live.families_kinds import Counts, Histograms, Sums
 from lorapick.live.metrics import Metrics
-from lorapick.live.publish import PlacementNow
+from lorapick.live.publish import PlacementNow, Splits
 from lorapick.live.published import PublishedViews
 from lorapick.model.effects import Reject
 from lorapick.model.events import BodyStarted, RequestArrived, RequestEnded, ResponseStarted, Ticked
+from lorapick.model.pods import Role
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings, SloSettings
@@ -25,7 +26,7 @@ from lorapick.testing.clock import ManualClock
 from lorapick.testing.published import ValuesPublished, small_fleet
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
-NAME = re.compile(r"`((?:lorapick|llm_d_epp|inference)_\w+)`")
+NAME = re.compile(r"`((?:lorapick|llm_d|inference)_\w+)`")
 
 
 def documented() -> dict[str, frozenset[str]]:
@@ -90,8 +91,9 @@ def _published() -> ValuesPublished:
     placement = PlacementNow(
         given={"load": {"pin": 1}}, ended={"load": {"done": 1}}, begun={"load": 1}, seconds={"load": 1.0}
     )
-    pods = tuple(msgspec.structs.replace(pod, pressure="soft") for pod in fleet.pods)
-    published.fleet_now = msgspec.structs.replace(fleet, totals=totals, placement=placement, pods=pods)
+    pods = tuple(msgspec.structs.replace(pod, pressure="soft", role=Role.DECODE) for pod in fleet.pods)
+    splits = Splits(results={"split": 1}, picks_by_tier={"gpu_idle": 1}, failed={"lost": 1}, seconds_per_token=1e-4)
+    published.fleet_now = msgspec.structs.replace(fleet, totals=totals, placement=placement, pods=pods, splits=splits)
     rates = {"swaps_per_second": 0.0}
     pod = PodSignals(
         pod="pod-02", **rates, loads_per_second=0.0, evictions_per_second=0.0, mean_residency=1.0, residency_p50=1.0,
