@@ -103,6 +103,8 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt_tokens: Tokens | None = None
     cached_tokens: Tokens | None = None
     output_tokens: Tokens | None = None
+    prefilled_by: PodName | None = None
+    """Pod that was to prefill for `pod`, which has not said that it did it after all. None: `pod` did everything."""
 
 
 class LoadRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

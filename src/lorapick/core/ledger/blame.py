@@ -69,7 +69,7 @@ class Blame:
         pod, adapter, event = change.pod, change.adapter, happened.event
         for effect in happened.effects:
             match effect:
-                case Dispatch() if effect.target.pod == pod and effect.pick.adapter == adapter:
+                case Dispatch() if effect.pick.adapter == adapter and pod in (effect.target.pod, effect.pick.prefill):
                     return LoadBy.REQUEST, effect.request_id, None
                 case Load() if effect.pod == pod and adapter in effect.adapters:
                     return LoadBy.CONTROLLER, None, effect.why

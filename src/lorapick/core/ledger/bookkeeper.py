@@ -21,6 +21,7 @@ from lorapick.model.events import (
     PinSet,
     PodGone,
     PodReported,
+    PrefillEnded,
     RequestArrived,
     RequestDispatched,
     RequestEnded,
@@ -51,6 +52,7 @@ class Bookkeeper:
         self._on_event: dict[type[Event], Callable[[Any], LedgerRow | None]] = {
             RequestArrived: visits.arrived,
             RequestDispatched: visits.moved,
+            PrefillEnded: visits.prefill_ended,
             BodyStarted: visits.body_started,
             RequestEnded: visits.ended,
             RequestRefused: visits.refused,

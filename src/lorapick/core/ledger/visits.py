@@ -10,7 +10,14 @@ from typing import NamedTuple
 from lorapick.core.ledger.sharing import Shares, Span, shares
 from lorapick.core.ledger.slots import Load, Slots
 from lorapick.model.effects import Dispatch, Hold, Reject
-from lorapick.model.events import BodyStarted, RequestArrived, RequestDispatched, RequestEnded, RequestRefused
+from lorapick.model.events import (
+    BodyStarted,
+    PrefillEnded,
+    RequestArrived,
+    RequestDispatched,
+    RequestEnded,
+    RequestRefused,
+)
 from lorapick.model.ledger import RequestRow
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
@@ -35,6 +42,7 @@ class _Visit:
         "load",
         "model",
         "pod",
+        "prefilled_by",
         "queue",
         "sent",
         "since",
@@ -58,6 +66,7 @@ class _Visit:
         """The load that it waited for there."""
         self.dispatched: Seconds | None = None
         self.pod: PodName | None = None
+        self.prefilled_by: PodName | None = None
         self.tier: Tier | None = None
         self.sent: Seconds = inf
         """To the pod that it was at last, which may be later than `dispatched`."""
@@ -115,6 +124,8 @@ class Visits:
         visit = self._open.get(event.request_id)
         if visit is not None and visit.pod is not None and visit.pod != event.pod:
             visit.pod, visit.tier = event.pod, None
+            if visit.prefilled_by == event.pod:
+                visit.prefilled_by = None
             self._sent(visit, event.t)
 
     def body_started(self, event: BodyStarted) -> None:
@@ -134,6 +145,16 @@ class Visits:
         visit.adapter, visit.tier = pick.adapter, pick.tier
         visit.pod, visit.dispatched = effect.target.pod, now
         self._sent(visit, now)
+        if effect.prefill is not None:
+            visit.prefilled_by = effect.prefill.pod
+            if pick.adapter is not None:
+                self._slots.sent(effect.prefill.pod, pick.adapter, now=now)
+
+    def prefill_ended(self, event: PrefillEnded) -> None:
+        """Another pod has prefilled it, or its own had to."""
+        visit = self._open.get(event.request_id)
+        if visit is not None and not event.ok:
+            visit.prefilled_by = None
 
     def gone(self, pod: PodName) -> None:
         """A pod left the fleet."""
@@ -224,6 +245,7 @@ class Visits:
             prompt_tokens=None if said is None else said.prompt_tokens,
             cached_tokens=None if said is None else said.cached_tokens,
             output_tokens=None if said is None else said.output_tokens,
+            prefilled_by=visit.prefilled_by,
         )
 
     def _met(self, visit: _Visit, *, until: Seconds) -> list[Span]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from lorapick.live.ledger.schema import APPLICATION, SCHEMA, TABLES, VERSION
+from lorapick.live.ledger.schema import APPLICATION, SCHEMA, TABLES, UPGRADES, VERSION
 from lorapick.model.units import Bytes, Seconds
 
 BUSY: Seconds = 2.0
@@ -124,6 +124,7 @@ def open_to_write(path: Path, *, max_size: Bytes) -> sqlite3.Connection:
         _remove_journals(path)
     file = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     try:
+        _upgrade(file)
         if not _known(file, path):
             file.executescript(SCHEMA)
         file.execute("PRAGMA synchronous = NORMAL")
@@ -135,6 +136,20 @@ def open_to_write(path: Path, *, max_size: Bytes) -> sqlite3.Connection:
         file.close()
         raise
     return file
+
+
+def _upgrade(file: sqlite3.Connection) -> None:
+    """Bring a ledger of ours to today's format; whatever else it is stays as it is."""
+    application, version = _marks(file)
+    while application == APPLICATION and version in UPGRADES:
+        file.executescript(f"BEGIN; {UPGRADES[version]} PRAGMA user_version = {version + 1}; COMMIT;")
+        version += 1
+
+
+def _marks(file: sqlite3.Connection) -> tuple[int, int]:
+    """Whose it is, and its format."""
+    application, version = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    return application, version
 
 
 def _remove_journals(path: Path) -> None:
@@ -176,7 +191,7 @@ def _checked(file: sqlite3.Connection, path: Path) -> sqlite3.Connection:
 
 def _known(file: sqlite3.Connection, path: Path) -> bool:
     """Whether there are tables in it, and ours; raises LedgerError when they are not."""
-    application, version = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    application, version = _marks(file)
     tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables and application != APPLICATION:
         raise LedgerError(f"{path} is a database of another program; name another file in ledger.path")
@@ -186,8 +201,8 @@ def _known(file: sqlite3.Connection, path: Path) -> bool:
         )
     if tables and version < VERSION:
         raise LedgerError(
-            f"ledger {path} has the old format {version}, this program knows {VERSION}; move it away, or name another "
-            "file in ledger.path"
+            f"ledger {path} has the old format {version}, this program knows {VERSION}; a picker that writes it brings "
+            "formats from 1 on up to date; move an older one away, or name another file in ledger.path"
         )
     if tables and (missing := _missing(file)):
         raise DamagedError(f"ledger {path} lacks {missing}; move it away, or name another file in ledger.path")

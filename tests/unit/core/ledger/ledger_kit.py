@@ -1,11 +1,12 @@
 """A playbook whose ledger is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lorapick.core.ledger.bookkeeper import Bookkeeper
 from lorapick.model import events
 from lorapick.model.ledger import LedgerRow, LoadRow, RequestRow, ResidencyRow
+from lorapick.model.pods import Role
 from lorapick.testing.playbook import Playbook, plain_pod
 
 RowT = TypeVar("RowT", bound=LedgerRow)
@@ -15,11 +16,19 @@ class Books(Playbook):
     """Verbs as of `Playbook`, and the rows that came of them."""
 
     def __init__(
-        self, *, slots: int = 1, pods: Sequence[str] = ("a",), adapters: Sequence[str] = ("x", "y", "z")
+        self,
+        *,
+        slots: int = 1,
+        pods: Sequence[str] = ("a",),
+        adapters: Sequence[str] = ("x", "y", "z"),
+        roles: Mapping[str, Role] | None = None,
     ) -> None:
+        there = {} if roles is None else roles
         self.books = Bookkeeper()
         self.rows: list[LedgerRow] = []
-        super().__init__(pods=[plain_pod(name, max_loras=slots) for name in pods], adapters=adapters)
+        super().__init__(
+            pods=[plain_pod(name, max_loras=slots, role=there.get(name, Role.BOTH)) for name in pods], adapters=adapters
+        )
         for name in pods:
             self.report(name)
 

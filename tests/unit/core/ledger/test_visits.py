@@ -7,8 +7,9 @@ from ledger_kit import Books, parts
 
 from lorapick.model import events
 from lorapick.model.effects import Dispatch, Hold
-from lorapick.model.ledger import RequestRow
+from lorapick.model.ledger import LoadBy, RequestRow
 from lorapick.model.picks import Pick
+from lorapick.model.pods import Role
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request, Target
 from lorapick.model.tiers import Tier
@@ -150,6 +151,33 @@ def test_a_fallback_is_booked_where_it_served() -> None:
     row = book.request("r1")
     assert (row.pod, row.tier, row.hit) == (other, None, False)
     assert parts(row) == (0.0, 0.3, 0.0, 1.0)
+
+
+SIDES = {"a": Role.PREFILL, "b": Role.DECODE}
+
+
+@pytest.mark.parametrize(("ok", "prefilled_by"), [(True, "a"), (False, None)])
+def test_the_pod_that_prefilled_is_named(ok: bool, prefilled_by: str | None) -> None:
+    book = Books(pods=("a", "b"), roles=SIDES)
+    book.arrive("x", prompt_tokens=4000)
+    book.wait(0.3)
+    book.apply(events.PrefillEnded, request_id="r1", ok=ok)
+    book.wait(1.0)
+    book.end("r1", status=200)
+    row = book.request("r1")
+    assert (row.pod, row.prefilled_by) == ("b", prefilled_by)
+    assert {(load.pod, load.caused_by, load.request) for load in book.loads()} == {
+        ("a", LoadBy.REQUEST, "r1"),
+        ("b", LoadBy.REQUEST, "r1"),
+    }
+
+
+def test_a_pod_that_prefills_and_then_decodes_as_the_last_fallback_did_everything() -> None:
+    book = Books(pods=("a", "b"), roles=SIDES)
+    book.arrive("x", prompt_tokens=4000)
+    book.fallback("r1", "a")
+    book.end("r1", status=200)
+    assert (book.request("r1").pod, book.request("r1").prefilled_by) == ("a", None)
 
 
 def test_who_joins_a_load_under_way_has_no_hit() -> None:

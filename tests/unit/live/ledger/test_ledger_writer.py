@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from live_ledger_kit import OFFSET, Clock, load, query, request, rows, stay, write, writer
 
@@ -141,11 +142,24 @@ def test_a_fault_of_ours_does_not_end_the_thread(tmp_path: Path, caplog: pytest.
     assert caplog.text.count("a fault of ours") == 1
 
 
+def test_a_file_of_the_first_format_is_brought_up_to_date_by_who_writes_it(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    write(path, [request(1, 99.0)]).close()
+    with query(path) as ask:
+        ask("ALTER TABLE requests DROP COLUMN prefilled_by")
+        ask("PRAGMA user_version = 1")
+    with pytest.raises(LedgerError, match="has the old format 1"):
+        open_to_read(path)
+    write(path, [msgspec.structs.replace(request(2, 99.0), prefilled_by="p")]).close()
+    assert rows(path, "SELECT prefilled_by FROM requests ORDER BY id") == [(None,), ("p",)]
+    open_to_read(path).close()
+
+
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (f"PRAGMA user_version = {VERSION + 1}", "has format 2"),
-        (f"PRAGMA user_version = {VERSION - 1}", "has the old format 0"),
+        (f"PRAGMA user_version = {VERSION + 1}", f"has format {VERSION + 1}"),
+        ("PRAGMA user_version = 0", "has the old format 0"),
         ("PRAGMA application_id = 7", "another program"),
     ],
 )
