@@ -20,7 +20,9 @@ from rich.text import Text
 
 from lorapick.cli import admin_client
 from lorapick.live.publish import DecisionRow
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.pods import GpuSource
+from lorapick.model.units import PodName
 from lorapick.wire.api import TERMS, ExplanationDocument, VerdictDocument
 from lorapick.wire.words import span
 
@@ -85,6 +87,8 @@ def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LO
         console.print(Padding(Text(admin_client.printable(sentence)), (0, 0, 0, 2)))
     adapter = "base model" if document.adapter is None else f"adapter {document.adapter}"
     console.print(Text(admin_client.printable(f"  policy {document.policy} · {adapter}"), style="dim"))
+    if document.pair is not None:
+        console.print(_pair_table(document.pair, prefill=document.prefill, decode=winner.pod if winner else "-"))
     if winner is not None:
         _show_winner(winner, document, console)
     if losers:
@@ -118,6 +122,21 @@ def _show_winner(winner: VerdictDocument, document: ExplanationDocument, console
             Text(_because(winner, term), style="dim"),
         )
     console.print(table)
+
+
+def _pair_table(pair: PairCosts, *, prefill: PodName | None, decode: PodName) -> Padding:
+    """Expected seconds of both ways, the one taken first in the order of time."""
+    together = pair.prefill + pair.transfer + pair.decode
+    table = Table.grid(padding=(0, 2))
+    for name, where, seconds in (
+        ("prefill", prefill or "the best other pod", pair.prefill),
+        ("KV transfer", "", pair.transfer),
+        ("decode", decode, pair.decode),
+        ("together", "taken" if prefill is not None else "", together),
+        ("alone", "" if prefill is not None else "taken", pair.alone),
+    ):
+        table.add_row(f"    {name}", "unknown" if seconds is None else f"{seconds:.4f} s", Text(where, style="dim"))
+    return Padding(table, (1, 0, 0, 0))
 
 
 def _because(verdict: VerdictDocument, term: str) -> str:

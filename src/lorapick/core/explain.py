@@ -151,4 +151,7 @@ def _explanation(decision: Decision) -> Explanation:
         waited=decision.waited,
         course=_waits(decision),
         course_left_out=decision.left_out,
+        prefill=pick.prefill,
+        prefill_tier=pick.prefill_tier,
+        pair=pick.pair,
     )

@@ -111,6 +111,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """What it waited for, in order, this decision included when it is one to wait."""
     course_left_out: int = 0
     """Waits in the middle of the course that are not kept."""
+    prefill: PodName | None = None
+    """Pod that prefills for the winner; None: it does everything."""
+    prefill_tier: Tier | None = None
+    pair: PairCosts | None = None
+    """Seconds that were compared; None: nobody asked for a pair."""
 
 
 class Belief(msgspec.Struct, frozen=True, kw_only=True):

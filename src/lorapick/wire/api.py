@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms, Waited
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
@@ -156,6 +157,12 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     course: tuple[Waited, ...] = ()
     """What it waited for at the picker, in order."""
     course_left_out: int = 0
+    prefill: PodName | None = None
+    """Pod that prefills for the winner; None: it does everything."""
+    prefill_tier: str | None = None
+    """Of the adapter there."""
+    pair: PairCosts | None = None
+    """Expected seconds that were compared, of both pods and of the winner alone; None: no pair was asked for."""
     words: tuple[str, ...] = ()
     """The same in plain sentences (see `wire.words`)."""
 
@@ -255,4 +262,7 @@ def explanation_document(explanation: Explanation) -> ExplanationDocument:
         chosen_by=explanation.chosen_by,
         course=explanation.course,
         course_left_out=explanation.course_left_out,
+        prefill=explanation.prefill,
+        prefill_tier=None if explanation.prefill_tier is None else explanation.prefill_tier.word,
+        pair=explanation.pair,
     )

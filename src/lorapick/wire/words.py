@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.picks import Explanation, Waited
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.tiers import Evidence, Source, Tier
-from lorapick.model.units import Seconds
+from lorapick.model.units import PodName, Seconds
 from lorapick.wire.api import ExplanationDocument, VerdictDocument, explanation_document
 
 MOST_NAMES = 3
@@ -111,7 +112,7 @@ def in_words(document: ExplanationDocument) -> tuple[str, ...]:
     winner = next((verdict for verdict in document.verdicts if verdict.won), None)
     sentences = [_what(document, winner)]
     if winner is not None:
-        sentences += [_because(document, winner), *_where(document, winner)]
+        sentences += [_because(document, winner), *_where(document, winner), *_prefill(document, winner)]
     sentences += [*_waiting(document), *_losers(document), *_rest(document)]
     return tuple(f"{sentence}." for sentence in sentences)
 
@@ -202,6 +203,29 @@ def how_known(verdict: VerdictDocument) -> list[str]:
     return known
 
 
+def _prefill(document: ExplanationDocument, winner: VerdictDocument) -> list[str]:
+    """Who prefills, where the adapter was there, and what both ways were expected to take."""
+    pod, other, pair = winner.pod, document.prefill, document.pair
+    if other is None:
+        return [] if pair is None else [_alone(pod, pair)]
+    had = f", which {_HAD.get(document.prefill_tier, document.prefill_tier)}" if document.prefill_tier else ""
+    if pair is None:
+        return [f"Prefilled by {other}{had}; both were chosen by themselves"]
+    text = (
+        f"Prefilled by {other} (expected {span(pair.prefill)}){had}, KV in {span(pair.transfer)}, "
+        f"decoded by {pod} (queue, load and what others wait: {span(pair.decode)})"
+    )
+    return [text if pair.alone is None else f"{text}; {pod} alone was expected to take {span(pair.alone)}"]
+
+
+def _alone(pod: PodName, pair: PairCosts) -> str:
+    together = pair.prefill + pair.transfer + pair.decode
+    own = "unknown time" if pair.alone is None else span(pair.alone)
+    return (
+        f"{pod} prefills by itself: alone it was expected to take {own}, with the best pod to prefill {span(together)}"
+    )
+
+
 # -- the wait
 
 
@@ -267,7 +291,8 @@ def _listed(names: Sequence[str]) -> str:
 def _rest(document: ExplanationDocument) -> Iterable[str]:
     if document.fallbacks:
         pod = next((verdict.pod for verdict in document.verdicts if verdict.won), "it")
-        yield f"If {pod} could not be reached, the gateway would go on to {_listed(document.fallbacks)}"
+        lost = "" if document.prefill is None else ", or was lost before its answer began"
+        yield f"If {pod} could not be reached{lost}, the gateway would go on to {_listed(document.fallbacks)}"
     if document.degraded:
         yield "The decision was taken in need: all reports were too old, or scoring had failed"
     if document.told is not None:

@@ -8,11 +8,15 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lorapick.cli.explain import register
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.picks import Explanation
 from lorapick.model.reasons import Reason
+from lorapick.model.tiers import Tier
 from lorapick.testing.published import ValuesPublished, small_fleet, worked_example
 from lorapick.testing.served import served
 from lorapick.wire.api import ExplanationDocument
+
+PAIR = PairCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +29,8 @@ def published() -> ValuesPublished:
         "refused": msgspec.structs.replace(
             worked_example("refused"), outcome="rejected", reason=Reason.QUEUE_FULL, verdicts=(filtered,), fallbacks=()
         ),
+        "split": msgspec.structs.replace(worked_example("split"), prefill="pod-09", prefill_tier=Tier.CPU, pair=PAIR),
+        "alone": msgspec.structs.replace(worked_example("alone"), pair=PAIR),
         "base": msgspec.structs.replace(worked_example("base"), adapter=None, degraded=True),
         "rounds": msgspec.structs.replace(
             worked_example("rounds"),
@@ -117,6 +123,20 @@ def test_rejection_has_no_winner(admin: str) -> None:
     shown = lines("refused", "--admin", admin)
     assert shown[0] == "refused: legal was rejected (queue_full)"
     assert not [line for line in shown if " won " in line]
+
+
+def test_both_ways_of_a_pair_in_figures(admin: str) -> None:
+    told = lines("split", "--admin", admin)
+    figures = [
+        "prefill 0.1200 s pod-09",
+        "KV transfer 0.0100 s",
+        "decode 0.0500 s pod-02",
+        "together 0.1800 s taken",
+        "alone 0.4000 s",
+    ]
+    at = told.index(figures[0])
+    assert told[at : at + len(figures)] == figures
+    assert "alone 0.4000 s taken" in lines("alone", "--admin", admin)
 
 
 def test_base_model_on_old_reports(admin: str) -> None:

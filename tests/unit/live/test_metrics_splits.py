@@ -13,8 +13,10 @@ from lorapick.model.effects import Dispatch
 from lorapick.model.pods import Role
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
+from lorapick.model.tiers import Tier
 from lorapick.testing.clock import ManualClock
 from lorapick.testing.playbook import plain_pod
+from lorapick.wire.words import explained
 
 
 class Fleet:
@@ -86,6 +88,16 @@ async def test_short_prompts_are_not_split() -> None:
     assert shown["lorapick_splits_total alone"] == 1
     decisions = "llm_d_epp_disagg_decision_total disagg-profile-handler disagg-profile-handler legal"
     assert (shown[f"{decisions} decode-only"], shown[f"{decisions} prefill-decode"]) == (1, 0)
+
+
+async def test_a_split_decision_explains_itself() -> None:
+    fleet = Fleet()
+    fleet.ask("r1")
+    kept = fleet.views.explain("r1")
+    assert kept is not None and kept.pair is not None and kept.pair.alone is not None
+    assert (kept.prefill, kept.prefill_tier) == ("p", Tier.DISK)
+    (sentence,) = (line for line in explained(kept).words if line.startswith("Prefilled by p"))
+    assert sentence.endswith("; d alone was expected to take 1.4 s.")
 
 
 def test_llm_ds_names_of_both_times() -> None:

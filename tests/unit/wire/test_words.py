@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lorapick.model.disaggregation import PairCosts
 from lorapick.model.picks import Explanation, Waited
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -39,6 +40,36 @@ def test_the_worked_example_in_words() -> None:
         "Not pod-07: as many requests wait there as may (max_queue).",
         "If pod-02 could not be reached, the gateway would go on to pod-05.",
     ]
+
+
+PAIR = PairCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
+
+
+def test_a_pair_is_told_with_what_both_ways_were_expected_to_take() -> None:
+    said = words(prefill="pod-09", prefill_tier=Tier.CPU, pair=PAIR)
+    assert (
+        "Prefilled by pod-09 (expected 0.12 s), which had the adapter in host memory and had to load it into a slot, "
+        "KV in 0.01 s, decoded by pod-02 (queue, load and what others wait: 0.05 s); pod-02 alone was expected to take "
+        "0.4 s." in said
+    )
+    assert said[-1] == (
+        "If pod-02 could not be reached, or was lost before its answer began, the gateway would go on to pod-05."
+    )
+
+
+def test_a_pair_that_was_not_taken() -> None:
+    assert (
+        "pod-02 prefills by itself: alone it was expected to take 0.4 s, with the best pod to prefill 0.18 s."
+        in words(pair=PAIR)
+    )
+
+
+def test_pods_that_were_chosen_by_themselves() -> None:
+    assert "Prefilled by pod-09; both were chosen by themselves." in words(prefill="pod-09")
+
+
+def test_a_request_that_nobody_could_split_has_no_word_of_it() -> None:
+    assert not [sentence for sentence in words() if "refill" in sentence]
 
 
 @pytest.mark.parametrize("reason", Reason)
