@@ -1,8 +1,9 @@
 """Make room on a pod whose memory is short, where an unload makes room [R3.8].
 
 In: a pod's report, and the fleet's state. Out: at most one Unload, of the idle adapter that the pod misses least, with
-a note that says so. Nobody is unloaded for whom a request runs, waits or is held there; nor a pin; nor an adapter that
-no other pod could serve now: an unload takes the name away too, until it is given back (see `core.restoring`).
+a note that says so. Nobody is unloaded for whom a request runs, waits, is held there or is prefilled elsewhere to be
+decoded there; nor a pin; nor an adapter that no other pod could serve now: an unload takes the name away too, until it
+is given back (see `core.restoring`). Pods that decode serve what a pod that only prefills has, never the other way.
 Not here: who is missed least (see `core.retention`), what pressure is (see `core.admission.pressure`).
 """
 
@@ -53,13 +54,14 @@ def spare(state: FleetState, row: int, *, now: Seconds) -> list[AdapterName]:
 
 def _idle(home: PodResidency, name: AdapterName) -> bool:
     cell = home.cells.get(name)
-    return cell is not None and cell.tier is Tier.GPU_IDLE and not home.busy(name)
+    return cell is not None and cell.tier is Tier.GPU_IDLE and not home.busy(name) and name not in home.reserved
 
 
 def _pinned(state: FleetState, home: PodResidency, *, name: AdapterName) -> bool:
     """A pin by count, which nobody places, may mean any of the pods that have it."""
     pin = state.pins.get(name)
-    return home.cells[name].pinned or (pin is not None and pin.replicas is not None)
+    by_count = pin is not None and (pin.replicas is not None or bool(pin.prefill_replicas))
+    return home.cells[name].pinned or by_count
 
 
 def _served_elsewhere(state: FleetState, row: int, *, name: AdapterName, now: Seconds) -> bool:

@@ -19,6 +19,7 @@ from lorapick.core.picking.pick import pick
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
 from lorapick.core.placement import giving
+from lorapick.core.placement.prompts import tokens_of
 from lorapick.core.placement.targets import Target
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
@@ -29,20 +30,10 @@ from lorapick.model.requests import Request
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
 
-BYTES_PER_TOKEN = 4
-"""Of English text; where nobody counted tokens."""
 UNKNOWN_TOKENS = 256
 """Taken for a prompt of unknown length that is prefilled elsewhere all the same (`decide: always`)."""
 LOADING = Tier.LOADING
 TIERS = tuple(Tier)
-
-
-def tokens_of(request: Request) -> Tokens | None:
-    """Prompt tokens, counted or estimated from bytes; None: not even those are known."""
-    if request.prompt_tokens is not None:
-        return request.prompt_tokens
-    size = request.prompt_bytes if request.prompt_bytes is not None else request.body_bytes
-    return None if size is None else -(-size // BYTES_PER_TOKEN)
 
 
 # -- who could

@@ -9,6 +9,9 @@ class PinSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Permanent residency [R3.4]: by count, by named pods, or by label selector."""
 
     replicas: int | None = None
+    """Of pods that decode, or do both."""
+    prefill_replicas: int | None = None
+    """Of pods that only prefill. None: one where a count is given, where pods or labels are, those that they mean."""
     pods: tuple[PodName, ...] = ()
     selector: dict[str, str] = {}
     reserve: bool = False

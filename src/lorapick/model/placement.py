@@ -34,6 +34,15 @@ class Why(StrEnum):
     RETIRED = "retired"
 
 
+class Side(StrEnum):
+    """Part of a fleet that splits requests [R4.1]; a fleet that does not has the first alone."""
+
+    DECODE = "decode"
+    """Pods of the roles `decode` and `both`; those of the latter count here alone, so that nothing is placed twice."""
+    PREFILL = "prefill"
+    """Pods of the role `prefill`."""
+
+
 class PodRoom(msgspec.Struct, frozen=True, kw_only=True):
     """One pod, as a placement sees it."""
 
@@ -45,6 +54,7 @@ class PodRoom(msgspec.Struct, frozen=True, kw_only=True):
     zone: str | None = None
     load: float = 0.0
     """Requests there now."""
+    side: Side = Side.DECODE
 
 
 class PlacedAdapter(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +76,12 @@ class PlacedAdapter(msgspec.Struct, frozen=True, kw_only=True):
     warm_seconds: Seconds = 0.1
     follows: AdapterName | None = None
     """Adapter that it is called after: better on a pod of that one."""
+    side: Side = Side.DECODE
+    """Where these replicas are; the same adapter may be wanted on both sides."""
 
 
 class PlacementProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """What a solver is asked; its answer is a `PlacementComputed`."""
+    """What a solver is asked; its answer is a `PlacementComputed`. No adapter comes twice on one side."""
 
     version: int
     pods: tuple[PodRoom, ...]

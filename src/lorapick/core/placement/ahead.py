@@ -2,7 +2,8 @@
 
 In: counts of requests in bins of time, a forecast. Out: who is to be held in the bin that runs now, as targets; bins
 that are over, to be kept. Whoever is firm is held for the whole bin; others are brought once, and give way to whoever
-is asked for. Without the time of day nobody is forecast.
+is asked for. Without the time of day nobody is forecast. In a fleet of two sides this is for the side that decodes:
+there a load is waited for once more after the prefill, and an answer keeps its slot for much longer.
 Not here: forecasts and the choice (see `core.forecast`), whether a load is allowed (see `core.placement.guard`).
 """
 
@@ -11,12 +12,13 @@ from collections.abc import Iterable
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.forecast.choose import choose
 from lorapick.core.forecast.history import BIN, bin_of
+from lorapick.core.placement import sides
 from lorapick.core.placement.state import Ahead
 from lorapick.core.placement.targets import Target
 from lorapick.core.placement.wants import Want
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, KeepDemand
-from lorapick.model.placement import Why
+from lorapick.model.placement import Side, Why
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -54,7 +56,10 @@ def _choose(state: FleetState, number: int) -> None:
 def _may(state: FleetState, name: AdapterName) -> bool:
     placement = state.placement
     known = state.residency.registry.known(name)
-    return known and not placement.is_deprioritised(name) and name not in placement.pinned.rows
+    pinned = any(
+        sides.of(state, row) is Side.DECODE for row in placement.pinned.rows.get(name, ()) if row in state.loads
+    )
+    return known and not placement.is_deprioritised(name) and not pinned
 
 
 def _slots(state: FleetState) -> int:
@@ -62,21 +67,22 @@ def _slots(state: FleetState) -> int:
     keeps = state.placement.keeps
     return sum(
         state.residency.home(row).shadow.gpu_slots - (len(keeps[row].pinned) if row in keeps else 0)
-        for row in state.loads
+        for row in sides.rows_of(state, Side.DECODE)
         if not (row in keeps and keeps[row].reserved) and not state.loads[row].draining
     )
 
 
 def _residents(state: FleetState) -> Iterable[AdapterName]:
-    return dict.fromkeys(name for row in state.loads for name in state.residency.home(row).shadow.gpu)
+    rows = sides.rows_of(state, Side.DECODE)
+    return dict.fromkeys(name for row in rows for name in state.residency.home(row).shadow.gpu)
 
 
-def rows_holding(state: FleetState, name: AdapterName) -> list[int]:
-    """Rows that have an adapter in a slot or load it."""
+def rows_holding(state: FleetState, name: AdapterName, *, side: Side = Side.DECODE) -> list[int]:
+    """Rows of a side that have an adapter in a slot or load it."""
     codes = state.columns.adapters.get(name)
     if codes is None:
         return []
-    return [row for row in state.loads if codes[row] & TIER_BITS >= Tier.LOADING]
+    return [row for row in sides.rows_of(state, side) if codes[row] & TIER_BITS >= Tier.LOADING]
 
 
 def wants(state: FleetState) -> list[tuple[Want, bool]]:

@@ -3,25 +3,31 @@
 In: the fleet's state; a solver's answer. Out: a `Solve` every so often, and the targets of its last answer. The solver
 runs elsewhere and its answer comes back as an event; until then the one before holds. Copies that are there and wanted
 are targets too: nothing else that placement wants throws them out.
+
+A fleet of two sides has copies on each, by what a request takes there: on the side that decodes the time until its
+answer ends, from its prefill's end on where it is split; on the side that prefills the tokens of its prompt, for those
+long enough. Budgets are for both sides together.
 Not here: the solver (see `core.placement.solving`), the number of copies (see `core.placement.replicas`).
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement.plans import Action
+from lorapick.core.placement import sides
+from lorapick.core.placement.plans import Action, Move, by_side
 from lorapick.core.placement.rebalance import rebalance
-from lorapick.core.placement.replicas import Replicas
+from lorapick.core.placement.replicas import PREFILL_RULES, Replicas
 from lorapick.core.placement.state import Placement
 from lorapick.core.placement.targets import Target
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note, Solve
-from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom, Why
+from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom, Side, Why
 from lorapick.model.tiers import Tier
-from lorapick.model.units import AdapterName, PodName, Seconds
+from lorapick.model.units import AdapterName, PodName, Ratio, Seconds
 
 MOVE_LASTS: Seconds = 60.0
 """A move that could not be made for so long is given up."""
@@ -66,16 +72,33 @@ def problem(state: FleetState, *, now: Seconds, afresh: bool = False) -> Placeme
     That works while nobody is placed by load, too; demand is then that of the last half minute.
     """
     state.placement.leaders = state.placement.groups.leaders()
-    pods = {row: _room(state, row) for row in state.loads if not _away(state, row)}
-    replicas = Replicas() if afresh else state.placement.replicas
-    adapters = [
-        _placed(state, name, rate=rate, rows=[*pods], replicas=replicas, now=now)
-        for name, rate in _rates(state, now=now)
-    ]
-    wanted = [each for each in adapters if each.replicas > 0]
+    rates = _rates(state, now=now)
+    pods: list[PodRoom] = []
+    wanted: list[PlacedAdapter] = []
+    for side in sides.there(state):
+        part = _Part(side, rows=[row for row in sides.rows_of(state, side) if not _away(state, row)])
+        pods += [_room(state, row, side=side) for row in part.rows]
+        replicas = _afresh(side) if afresh else _remembered(state.placement, side)
+        adapters = [_placed(state, name, rate=rate, part=part, replicas=replicas, now=now) for name, rate in rates]
+        wanted += [each for each in adapters if each.replicas > 0]
     wanted.sort(key=lambda each: (-each.rate, each.adapter))
     version = state.placement.asked_version
-    return PlacementProblem(version=version, pods=tuple(pods.values()), adapters=tuple(wanted))
+    return PlacementProblem(version=version, pods=tuple(pods), adapters=tuple(wanted))
+
+
+class _Part(NamedTuple):
+    """Pods of one side that adapters may be placed on."""
+
+    side: Side
+    rows: list[int]
+
+
+def _remembered(placement: Placement, side: Side) -> Replicas:
+    return placement.replicas if side is Side.DECODE else placement.prefill_replicas
+
+
+def _afresh(side: Side) -> Replicas:
+    return Replicas() if side is Side.DECODE else Replicas(PREFILL_RULES)
 
 
 def _rates(state: FleetState, *, now: Seconds) -> list[tuple[AdapterName, float]]:
@@ -87,10 +110,10 @@ def _rates(state: FleetState, *, now: Seconds) -> list[tuple[AdapterName, float]
 def _away(state: FleetState, row: int) -> bool:
     load, keeps = state.loads[row], state.placement.keeps.get(row)
     reserved = keeps is not None and keeps.reserved
-    return load.draining or load.circuit_open or reserved or bool(state.columns.prefill_only[row])
+    return load.draining or load.circuit_open or reserved
 
 
-def _room(state: FleetState, row: int) -> PodRoom:
+def _room(state: FleetState, row: int, *, side: Side) -> PodRoom:
     pod, keeps = state.columns.pods[row], state.placement.keeps.get(row)
     assert pod is not None
     slots = state.residency.home(row).shadow.gpu_slots - (len(keeps.pinned) if keeps is not None else 0)
@@ -101,19 +124,23 @@ def _room(state: FleetState, row: int) -> PodRoom:
         max_rank=int(state.columns.max_rank[row]),
         zone=pod.zone,
         load=state.columns.load[row],
+        side=side,
     )
 
 
 def _placed(
-    state: FleetState, name: AdapterName, *, rate: float, rows: list[int], replicas: Replicas, now: Seconds
+    state: FleetState, name: AdapterName, *, rate: float, part: _Part, replicas: Replicas, now: Seconds
 ) -> PlacedAdapter:
     placement, prices, adapter = state.placement, state.prices, state.adapters.get(name)
-    pinned = placement.pinned.rows.get(name, ())
-    mean = sum(state.columns.load[row] for row in rows) / len(rows) if rows else 0.0
+    rows = part.rows
+    pinned = [
+        row for row in placement.pinned.rows.get(name, ()) if row in state.loads and sides.of(state, row) is part.side
+    ]
+    share, service = _service(state, name, part=part)
     count = replicas.want(
         name,
-        rate=rate,
-        service=prices.service.expected(mean),
+        rate=rate * share,
+        service=service,
         burst=placement.burstiness.burst(name, now),
         pods=len(rows),
         now=now,
@@ -128,13 +155,23 @@ def _placed(
         replicas=max(0, min(count - len(pinned), len(may))),
         base_model=base if base is not None else state.settings.base_model,
         rank=adapter.rank if adapter is not None else None,
-        rate=rate,
+        rate=rate * share,
         load_seconds=prices.loads.disk,
         warm_seconds=prices.loads.cpu,
         now_on=_pods(state, np.flatnonzero(tiers >= Tier.LOADING), may=may),
         warm_on=_pods(state, np.flatnonzero(tiers == Tier.CPU), may=may),
         follows=placement.leaders.get(name),
+        side=part.side,
     )
+
+
+def _service(state: FleetState, name: AdapterName, *, part: _Part) -> tuple[Ratio, Seconds]:
+    """Share of an adapter's requests that a side has to do with, and what one of them takes there."""
+    if part.side is Side.DECODE:
+        mean = sum(state.columns.load[row] for row in part.rows) / len(part.rows) if part.rows else 0.0
+        return 1.0, state.prices.service.expected(mean)
+    prompt = state.placement.prompts.mean(name)
+    return (0.0, 0.0) if prompt is None else (prompt.share, prompt.tokens * state.legs.per_token)
 
 
 def _pods(state: FleetState, rows: NDArray[np.intp], *, may: Mapping[int, None]) -> tuple[PodName, ...]:
@@ -162,7 +199,9 @@ def _rebalance(state: FleetState, found: PlacementProblem, *, now: Seconds, caus
     placement, row_of = state.placement, state.columns.row_of
     budget = int(state.settings.placement.moves_per_minute - placement.commands.moves_in_last_minute(now))
     effects: list[Effect] = []
-    moves = rebalance(found, rates=_per_pod(state, found), budget=max(0, budget))
+    moves: list[Move] = []
+    for part in by_side(found):
+        moves += rebalance(part, rates=_per_pod(state, part), budget=max(0, budget - len(moves)))
     for move in moves:
         if move.action is not Action.LOAD:
             continue

@@ -1,8 +1,9 @@
 """The guard: every load that nobody's request causes is accepted or refused here, with a word that says why.
 
 In: a target, and the fleet's state. Out: None, or why not. Whatever policies suggest, even at random:
-- a pin, an adapter in use, and what is wanted there more are never thrown out;
-- nor is the last copy of an adapter that is asked for, unless an operator's pin or order leaves no other victim;
+- a pin, an adapter in use, one whose slot is reserved, and what is wanted there more are never thrown out;
+- nor is the last copy, on its side, of an adapter that is asked for, unless an operator's pin or order leaves no other
+  victim;
 - a pod has one load, unload or registration under way, and no more loads in a minute than its budget;
 - no more pods load at once than their share; a pod that serves nobody harms nobody;
 - no load under memory pressure, nor on a pod that is away or has not reported yet (what would it throw out?), nor of
@@ -174,13 +175,16 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
 
 
 def protected(state: FleetState, target: Target, *, victim: AdapterName) -> bool:
-    """Whether an adapter is pinned on the target's pod, or wanted there at least as much.
+    """Whether an adapter is pinned on the target's pod, wanted there at least as much, or its slot reserved.
 
+    A reserved slot waits for a request that is being prefilled elsewhere: its engine may not know of it yet.
     A name that a pod does not know is answered with 404, and it is told once: only what somebody insists on is more.
     """
     placement = state.placement
     keeps = placement.keeps.get(target.row)
     if keeps is not None and victim in keeps.pinned:
+        return True
+    if victim in state.residency.home(target.row).reserved:
         return True
     why = placement.wanted.get(target.row, {}).get(victim)
     if target.why is Why.REGISTER:
@@ -191,7 +195,7 @@ def protected(state: FleetState, target: Target, *, victim: AdapterName) -> bool
 def wanted_last_copy(
     state: FleetState, row: int, *, name: AdapterName, now: Seconds, least: Tier = Tier.LOADING, why: Why | None = None
 ) -> bool:
-    """Whether a pod has the only copy of an adapter that is asked for; elsewhere `least` makes a copy.
+    """Whether a pod has its side's only copy of an adapter that is asked for; elsewhere `least` makes a copy.
 
     What counts as asked for depends on what its slot is wanted for (`why`).
     """
@@ -200,8 +204,12 @@ def wanted_last_copy(
         return False  # weights of a name that the pod does not accept any more serve nobody
     if state.prices.demand.rate(name, now=now) * 60.0 < (EXPECTED_PER_MINUTE if why in EXPECTED else DEMAND_PER_MINUTE):
         return False
+    prefill_only = state.columns.prefill_only
     return not any(
-        other != row and codes[other] & TIER_BITS >= least and not state.loads[other].draining
+        other != row
+        and codes[other] & TIER_BITS >= least
+        and prefill_only[other] == prefill_only[row]
+        and not state.loads[other].draining
         for other, _ in state.columns.live()
     )
 

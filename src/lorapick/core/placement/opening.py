@@ -2,7 +2,8 @@
 
 In: pods that appeared, restarted or drain. Out: their gates. A pod that comes while others serve takes no traffic until
 its pins and what else it should have are there, for `placement.warm_up` at most. A pod that leaves goes on serving what
-nobody else has until somebody has it, for `placement.handover` at most. Neither when no other pod would serve.
+nobody else has until somebody has it, for `placement.handover` at most. Neither when no other pod would serve. Of a
+fleet of two sides, "others" are pods of the same one: a copy that only prefills decodes nothing.
 Not here: what they should have (see `core.placement.sources`).
 """
 
@@ -41,14 +42,14 @@ def _ours(state: FleetState) -> bool:
 
 
 def others_serve(state: FleetState, row: int) -> bool:
-    """Whether another pod of the same base model takes requests, and not those for its pins alone."""
+    """Whether another pod of the same side and base model takes requests, and not those for its pins alone."""
     columns, keeps = state.columns, state.placement.keeps
     return any(
         other != row
         and not (other in keeps and keeps[other].reserved)
         and not columns.gate[other]
         and columns.base[other] == columns.base[row]
-        and not columns.prefill_only[other]
+        and columns.prefill_only[other] == columns.prefill_only[row]
         and columns.fresh_until[other] >= state.now
         for other, _ in columns.live()
     )

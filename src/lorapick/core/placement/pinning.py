@@ -6,9 +6,10 @@ Not here: the arithmetic (see `core.placement.pins`), loading.
 
 from collections.abc import Mapping
 
+from lorapick.core.placement import sides
 from lorapick.core.placement.guard import cannot_serve, has, holds
 from lorapick.core.placement.keeping import Keeps
-from lorapick.core.placement.pins import Pinned, PinPod, Told, meant
+from lorapick.core.placement.pins import Pinned, PinPod, Told, meant, on_side
 from lorapick.core.placement.pins import place as place_pins
 from lorapick.core.placement.targets import Target
 from lorapick.core.state import FleetState
@@ -55,8 +56,9 @@ def why_not(state: FleetState, name: AdapterName, *, pin: PinSpec) -> str | None
 
 def _placed(state: FleetState, pins: Mapping[AdapterName, PinSpec]) -> Pinned:
     pods = [
-        PinPod(row, pod, state.residency.home(row).shadow.gpu_slots, leaving=state.loads[row].draining)
+        PinPod(row, pod, state.residency.home(row).shadow.gpu_slots, leaving=state.loads[row].draining, side=side)
         for row, pod in state.columns.live()
+        if (side := sides.of(state, row)) is not None
     ]
     held = {name: [row for row, _ in state.columns.live() if holds(state, row, name=name)] for name in pins}
     row_of = state.columns.row_of
@@ -65,7 +67,7 @@ def _placed(state: FleetState, pins: Mapping[AdapterName, PinSpec]) -> Pinned:
         return cannot_serve(state, row_of[pod.name], name=name)
 
     before = state.placement.pinned.rows
-    return place_pins(pins, pods, told=Told(may, held, before))
+    return place_pins(pins, pods, told=Told(may, held, before), sides=sides.there(state))
 
 
 def _mark(state: FleetState, before: Mapping[AdapterName, tuple[int, ...]]) -> None:
@@ -95,11 +97,17 @@ def _mark(state: FleetState, before: Mapping[AdapterName, tuple[int, ...]]) -> N
 
 
 def _reserved(state: FleetState, pin: PinSpec, *, rows: tuple[int, ...]) -> list[int]:
+    """Pods that take only pinned adapters for this pin's sake."""
     if not pin.reserve:
         return []
-    if not pin.pods and not pin.selector:
-        return [*rows]
-    return [row for row, pod in state.columns.live() if meant(pin, pod)]
+    found: list[int] = []
+    for side in sides.there(state):
+        pods = [(row, pod) for row, pod in state.columns.live() if sides.of(state, row) is side]
+        here = on_side(pin, side, pods=[pod for _, pod in pods])
+        if here is not None and here.reserve:
+            narrow = here.pods or here.selector
+            found += [row for row, pod in pods if (meant(here, pod) if narrow else row in rows)]
+    return found
 
 
 def _bit(state: FleetState, row: int, *, name: AdapterName) -> bool:

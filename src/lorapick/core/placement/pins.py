@@ -4,19 +4,25 @@ In: pins as the operator wrote them, and the pods there are. Out: pods by adapte
 not fit. Level-based: worked out anew from what is there, but whoever has a place keeps it.
 
 Pins to named pods and to selectors without a count mean all of these pods. A count takes as many: those it has, then
-those that hold the adapter, then those with most room for pins. Not here: loading them (see
-`core.placement.controller`).
+those that hold the adapter, then those with most room for pins. In a fleet of two sides each is placed by itself:
+`replicas` are of the one, `prefill_replicas` of the other, named pods and labels mean pods of either. Not here: loading
+them (see `core.placement.controller`).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import xxhash
 
 from lorapick.core.placement.wants import fits
 from lorapick.model.adapters import PinSpec
+from lorapick.model.placement import Side
 from lorapick.model.pods import Pod
 from lorapick.model.units import AdapterName
+
+DECODE, PREFILL = Side.DECODE, Side.PREFILL
+ONE_SIDE = (DECODE,)
 
 
 class PinPod(NamedTuple):
@@ -27,6 +33,7 @@ class PinPod(NamedTuple):
     slots: int
     leaving: bool = False
     """Takes no new pins by count."""
+    side: Side = DECODE
 
 
 class Pinned(NamedTuple):
@@ -47,12 +54,61 @@ class Told(NamedTuple):
     before: Mapping[AdapterName, tuple[int, ...]]
 
 
-def place(pins: Mapping[AdapterName, PinSpec], pods: Sequence[PinPod], *, told: Told) -> Pinned:
-    """Give each pin its pods, in the order: named pods, selectors, counts; among equals in the order of `pins`."""
-    placing = _Placing(pins, pods, told=told)
-    for name in sorted(pins, key=lambda name: _strictness(pins[name])):
-        placing.place(name, pins[name])
-    return Pinned(placing.rows, placing.problems)
+def place(
+    pins: Mapping[AdapterName, PinSpec], pods: Sequence[PinPod], *, told: Told, sides: Sequence[Side] = ONE_SIDE
+) -> Pinned:
+    """Give each pin its pods, in the order: named pods, selectors, counts; among equals in the order of `pins`.
+
+    `sides` are those that the fleet has, and pods are of these.
+    """
+    found = Pinned({}, {})
+    for side in sides:
+        mine = [pod for pod in pods if pod.side is side]
+        meant_here = ((name, on_side(pin, side, pods=[pod.pod for pod in mine])) for name, pin in pins.items())
+        here = {name: pin for name, pin in meant_here if pin is not None}
+        placing = _Placing(here, mine, told=told)
+        for name in sorted(here, key=lambda name: _strictness(here[name])):
+            placing.place(name, here[name])
+        for name, rows in placing.rows.items():
+            found.rows[name] = (*found.rows.get(name, ()), *rows)
+        for name, problem in placing.problems.items():
+            told_before = f"{found.problems[name]}; " if name in found.problems else ""
+            found.problems[name] = f"{told_before}{'to prefill: ' if side is PREFILL else ''}{problem}"
+    for name, pin in pins.items():
+        found.rows.setdefault(name, ())
+        nowhere = _nowhere(pin, [pod.pod for pod in pods], sides=sides)
+        if nowhere is not None:
+            found.problems.setdefault(name, nowhere)
+    return found
+
+
+def on_side(pin: PinSpec, side: Side, *, pods: Sequence[Pod]) -> PinSpec | None:
+    """What a pin wants of one side, which has these pods; None: nothing.
+
+    On the side that prefills, a count without more wants one copy, which reserves nothing. Pods and labels that mean
+    none of its pods want none there, unless a number of them is given.
+    """
+    narrow = _strictness(pin) < 2
+    mine = narrow and any(meant(pin, pod) for pod in pods)
+    if side is DECODE:
+        wanted = pin.replicas is not None or mine
+        return msgspec.structs.replace(pin, prefill_replicas=None) if wanted else None
+    count = pin.prefill_replicas
+    reserve = pin.reserve and (narrow or count is not None)
+    if count is None and pin.replicas is not None:
+        count = 1 if mine or not narrow else 0
+    if count == 0 or (count is None and not mine):
+        return None
+    return msgspec.structs.replace(pin, replicas=count, prefill_replicas=None, reserve=reserve)
+
+
+def _nowhere(pin: PinSpec, pods: Sequence[Pod], *, sides: Sequence[Side]) -> str | None:
+    """Why a pin is nowhere, or not where it says, for want of such pods; None: it is no such pin."""
+    if _strictness(pin) < 2 and not any(meant(pin, pod) for pod in pods):
+        return f"no pod fits {_written(pin)}"
+    if pin.prefill_replicas and PREFILL not in sides:
+        return f"it is to be on {_many(pin.prefill_replicas, 'pod')} that prefill for others, and none does"
+    return None
 
 
 def _strictness(pin: PinSpec) -> int:
@@ -63,7 +119,7 @@ def meant(pin: PinSpec, pod: Pod) -> bool:
     """Whether a pin means this pod, by name or by labels; one by count alone means any, an empty one none."""
     if pin.pods:
         return pod.name in pin.pods
-    return fits(pin.selector, pod) if pin.selector else pin.replicas is not None
+    return fits(pin.selector, pod) if pin.selector else pin.replicas is not None or bool(pin.prefill_replicas)
 
 
 class _Placing:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom
+from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom, Side
 from lorapick.model.units import AdapterName, PodName
 
 Placed = dict[AdapterName, tuple[PodName, ...]]
@@ -83,7 +83,50 @@ class PlacementPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def fits(adapter: PlacedAdapter, pod: PodRoom) -> bool:
     """Whether the pod can serve the adapter at all."""
-    return adapter.base_model == pod.base_model and (adapter.rank is None or adapter.rank <= pod.max_rank)
+    alike = adapter.base_model == pod.base_model and adapter.side is pod.side
+    return alike and (adapter.rank is None or adapter.rank <= pod.max_rank)
+
+
+def by_side(problem: PlacementProblem) -> tuple[PlacementProblem, ...]:
+    """The parts of a problem that have nothing to do with one another; itself when it has one side."""
+    sides = dict.fromkeys([*(pod.side for pod in problem.pods), *(each.side for each in problem.adapters)])
+    if len(sides) < 2:
+        return (problem,)
+    return tuple(
+        PlacementProblem(
+            version=problem.version,
+            pods=tuple(pod for pod in problem.pods if pod.side is side),
+            adapters=tuple(each for each in problem.adapters if each.side is side),
+        )
+        for side in Side
+        if side in sides
+    )
+
+
+def joined(plans: Sequence[PlacementPlan]) -> PlacementPlan:
+    """One plan of those of a problem's parts, whose pods are different ones."""
+    first, *others = plans
+    placed, short, costs = {**first.placed}, Counter(first.short), first.costs
+    for plan in others:
+        for name, pods in plan.placed.items():
+            placed[name] = (*placed.get(name, ()), *pods)
+        short.update(plan.short)
+        costs = _sum(costs, plan.costs)
+    return PlacementPlan(
+        version=first.version,
+        solver=first.solver,
+        placed=placed,
+        short=dict(short),
+        moves=tuple(move for plan in plans for move in plan.moves),
+        costs=costs,
+    )
+
+
+def _sum(one: PlanCosts | None, other: PlanCosts | None) -> PlanCosts | None:
+    if one is None or other is None:
+        return None
+    names = PlanCosts.__struct_fields__
+    return PlanCosts(**{name: getattr(one, name) + getattr(other, name) for name in names})
 
 
 def shortfalls(problem: PlacementProblem, placed: Placed) -> dict[AdapterName, int]:

@@ -3,7 +3,7 @@
 In: declared adapters with a source, what pods accept, unloads that are wanted. Out: Register and Unload commands, one
 at a time per pod. An engine answers 404 to a name that it was not told, so every pod that may serve an adapter is told
 of it, those first that fewest pods know. On vLLM the same call brings the adapter into a slot, so the guard has its
-say. Nothing is unloaded while a request for it is in flight there.
+say. Nothing is unloaded while a request for it is in flight there, or on its way there.
 Not here: which adapters fit a pod (see `core.placement.guard`).
 """
 
@@ -114,4 +114,4 @@ def _may_unload(state: FleetState, row: int, *, name: AdapterName, now: Seconds)
         return False
     if placement.commands.resting(row, name, now=now):
         return False
-    return not home.busy(name) and not state.queues.wanted(name)
+    return not home.busy(name) and name not in home.reserved and not state.queues.wanted(name)

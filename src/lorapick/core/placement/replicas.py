@@ -1,7 +1,7 @@
 """How many pods should hold each adapter.
 
 In: rate, service time and burstiness of an adapter. Out: its replicas, with hysteresis.
-Not here: how these are measured (`burstiness`), on which pods (`solving`).
+Not here: how these are measured (`burstiness`, `prompts`), on which pods (`solving`).
 
 By square-root staffing. The requests of one adapter in the system have mean `rate × service` (Little) and, when they
 come in bursts that last about as long as a service, a variance of about `burst` times that. Replicas are what runs
@@ -33,6 +33,8 @@ class ReplicaRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_RULES = ReplicaRules()
+PREFILL_RULES = ReplicaRules(target=2.0)
+"""On pods that only prefill: these take one prompt after another, so that of two at once one waits."""
 _MOST_ADAPTERS = 10_000
 """Remembered; beyond, whoever was not asked about for longest is forgotten."""
 

@@ -5,6 +5,10 @@ In: a `PlacementProblem`. Out: a `PlacementPlan`. The same problem gives the sam
 A flow is solved again when a first answer says more than was known before: where leaders will be whom others follow,
 at most `PASSES` times; and with all pods as candidates for adapters that found no slot while there are free ones.
 
+The two sides of a fleet have no pods in common and no cost of one depends on the other, so a problem that has both is
+solved part by part, and the answers are put together. They come as one problem, so that there is one question and one
+answer at a time, of one version.
+
 Not here: a process to run it in (`live.solver`), when to ask (`controller`).
 """
 
@@ -14,7 +18,7 @@ from typing import NamedTuple
 
 from lorapick.core.placement.candidates import Leaders, candidates
 from lorapick.core.placement.costs import pair_costs
-from lorapick.core.placement.plans import Placed, PlacementPlan, PlanCosts, fits, moves, shortfalls
+from lorapick.core.placement.plans import Placed, PlacementPlan, PlanCosts, by_side, fits, joined, moves, shortfalls
 from lorapick.core.placement.rank_groups import rank_classes
 from lorapick.core.placement.rendezvous_plan import by_rendezvous
 from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom
@@ -37,6 +41,10 @@ def solve(problem: PlacementProblem, *, solver: str = FLOW) -> PlacementPlan:
         NotSolved: HiGHS failed, which is no property of the problem; a plan by `rendezvous` always works.
         ImportError: HiGHS is not installed.
     """
+    return joined([_solve(part, solver=solver) for part in by_side(problem)])
+
+
+def _solve(problem: PlacementProblem, *, solver: str) -> PlacementPlan:
     if solver == RENDEZVOUS:
         return planned(problem, by_rendezvous(problem), solver=RENDEZVOUS)
     answer = _by_flow(problem.adapters, sorted(problem.pods, key=lambda pod: pod.pod))

@@ -1,19 +1,21 @@
 """Where wants come from, and the targets that they become on each tick.
 
-In: the fleet's state. Out: targets, most insistent first; none twice. Not here: whether they are pursued.
+In: the fleet's state. Out: targets, most insistent first; none twice. In a fleet of two sides, replicas that somebody
+wants are wanted on each; what one pod wants (handover, warm-up) is of its own side; the forecast is for the side that
+decodes. Not here: whether they are pursued.
 """
 
 from heapq import nsmallest
 
 from lorapick.core.columns import TIER_BITS
-from lorapick.core.placement import ahead, by_load, guard, opening, pinning
-from lorapick.core.placement.assigning import rows_for
+from lorapick.core.placement import ahead, by_load, guard, opening, pinning, sides
+from lorapick.core.placement.assigning import candidates, rows_for
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.targets import Target
 from lorapick.core.placement.wants import Want
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note
-from lorapick.model.placement import Why
+from lorapick.model.placement import Side, Why
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
@@ -34,7 +36,8 @@ class Collected:
         self.state = state
         self.targets: list[Target] = []
         self.wanted: dict[int, dict[AdapterName, Why]] = {}
-        self.assigned: dict[tuple[Why, str, AdapterName], tuple[int, ...]] = {}
+        self.assigned: dict[tuple[Why, str, AdapterName, Side], tuple[int, ...]] = {}
+        self.sides = sides.there(state)
 
     def add(self, target: Target) -> None:
         """One more, unless it is there already."""
@@ -48,11 +51,16 @@ class Collected:
         if len(self.wanted.get(target.row, ())) < self.state.residency.home(target.row).shadow.gpu_slots:
             self.add(target)
 
-    def give(self, want: Want, *, near: int = -1) -> tuple[int, ...]:
-        """Find pods for a want; nothing known of it, best `near` a row."""
-        key = (want.why, want.name, want.adapter)
+    def give(self, want: Want) -> tuple[int, ...]:
+        """Find pods for a want, on each side as many as it says; named pods are of whichever side they are."""
+        where = sides.ONE if want.pods else self.sides
+        return tuple(row for side in where for row in self.give_side(want, side))
+
+    def give_side(self, want: Want, side: Side, *, near: int = -1) -> tuple[int, ...]:
+        """Find pods of one side for a want; nothing known of it, best `near` a row."""
+        key = (want.why, want.name, want.adapter, side)
         before = self.state.placement.assigned.get(key, (near,) if near >= 0 else ())
-        rows = self.assigned[key] = rows_for(self.state, want, wanted=self.wanted, before=before)
+        rows = self.assigned[key] = rows_for(self.state, want, wanted=self.wanted, before=before, side=side)
         for row in rows:
             self.add(Target(row, want.adapter, want.why, want.name))
         return rows
@@ -66,8 +74,10 @@ def collect(state: FleetState, *, now: Seconds, cause: int, effects: list[Effect
         found.add(target)
     effects += _orders(found, now=now, cause=cause)
     for row in placement.leaving:
+        if (side := sides.of(state, row)) is None:
+            continue
         for name in opening.to_hand_over(state, row, now=now):
-            found.give(Want(adapter=name, why=Why.HANDOVER, name=state.columns.targets[row].pod))
+            found.give_side(Want(adapter=name, why=Why.HANDOVER, name=state.columns.targets[row].pod), side)
     for want in _by_calendar(state, now=now):
         if _known(state, want.adapter):
             found.give(want)
@@ -113,8 +123,9 @@ def _followers(found: Collected, *, now: Seconds) -> None:
         if called.want.until is not None and now >= called.want.until:
             del placement.called[name]
         elif not placement.is_deprioritised(name) and _known(found.state, name):
-            rows = ahead.rows_holding(found.state, called.leader)
-            found.give(called.want, near=rows[0] if rows else -1)
+            for side in found.sides:
+                rows = ahead.rows_holding(found.state, called.leader, side=side)
+                found.give_side(called.want, side, near=rows[0] if rows else -1)
 
 
 def _ahead(found: Collected) -> None:
@@ -123,7 +134,7 @@ def _ahead(found: Collected) -> None:
         if there:
             found.add(Target(ahead.rows_holding(found.state, want.adapter)[0], want.adapter, Why.FORECAST))
         else:
-            found.give(want)
+            found.give_side(want, Side.DECODE)
 
 
 def _guarded(found: Collected) -> dict[int, None]:
@@ -138,7 +149,7 @@ def _orders(found: Collected, *, now: Seconds, cause: int) -> list[Effect]:
             effects.append(_said(order, "order_over", cause=cause))
             continue
         rows = found.give(want)
-        wanted = len(want.pods) if want.pods else want.replicas
+        wanted = _wanted(found, want)
         there = [row for row in rows if _in_slot(state, row, name=want.adapter)]
         if order.once and len(there) == wanted:
             effects.append(_said(order, "order_done", cause=cause))
@@ -149,6 +160,16 @@ def _orders(found: Collected, *, now: Seconds, cause: int) -> list[Effect]:
             kept.append(order)
     state.placement.orders = kept
     return effects
+
+
+def _wanted(found: Collected, want: Want) -> int:
+    """Copies that an order is for: on the side that prefills no more than pods there may have."""
+    if want.pods:
+        return len(want.pods)
+    count = [len(candidates(found.state, want, side=side)) for side in found.sides]
+    if len(count) == 2 and count[1] and not count[0]:
+        return min(want.replicas, count[1])  # its labels are of pods that prefill
+    return want.replicas + sum(min(want.replicas, more) for more in count[1:])
 
 
 def _leave(state: FleetState, order: Order) -> None:
@@ -169,20 +190,21 @@ def _in_slot(state: FleetState, row: int, *, name: AdapterName) -> bool:
 
 
 def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
-    """What a pod should have before it takes traffic: what nobody has, then copies of what is asked for most.
+    """What a pod should have before it takes traffic: what nobody of its side has, then what is asked for most.
 
     Copies only until the pod has its fair share of the requests, of which each copy takes its part: more of them would
     leave no slot for what other pods have to hand over.
     """
-    state = found.state
+    state, side = found.state, sides.of(found.state, row)
     home, keeps = state.residency.home(row), state.placement.keeps.get(row)
     there, wanted = home.shadow.gpu, found.wanted.get(row, {})
     room = home.shadow.gpu_slots - len({**dict.fromkeys(there), **wanted})
-    if room <= 0 or (keeps is not None and keeps.reserved):
+    if side is None or room <= 0 or (keeps is not None and keeps.reserved):
         return
     rates = {name: rate for name, rate in state.prices.demand.rates(now=now) if rate * 60.0 >= WARM_PER_MINUTE}
-    parts = {name: rate / (1 + _copies(state, name, besides=row)) for name, rate in rates.items()}
-    share = sum(rates.values()) / len(state.loads) - sum(parts.get(name, 0.0) for name in there)
+    others = [other for other in sides.rows_of(state, side) if other != row]
+    parts = {name: rate / (1 + _copies(state, name, among=others)) for name, rate in rates.items()}
+    share = sum(rates.values()) / (1 + len(others)) - sum(parts.get(name, 0.0) for name in there)
     new = [name for name in parts if name not in there and not state.placement.is_deprioritised(name)]
     for name in nsmallest(room, new, key=lambda name: (parts[name] < rates[name], -parts[name], name)):
         alone = parts[name] == rates[name]
@@ -191,5 +213,5 @@ def _warm_up(found: Collected, row: int, *, now: Seconds) -> None:
             share -= parts[name]
 
 
-def _copies(state: FleetState, name: AdapterName, *, besides: int) -> int:
-    return sum(row != besides for row in ahead.rows_holding(state, name))
+def _copies(state: FleetState, name: AdapterName, *, among: list[int]) -> int:
+    return sum(guard.holds(state, row, name=name) for row in among)

@@ -19,11 +19,13 @@ from lorapick.core.placement.commands import Commands
 from lorapick.core.placement.groups import Groups
 from lorapick.core.placement.keeping import Keeps
 from lorapick.core.placement.pins import Pinned
-from lorapick.core.placement.replicas import Replicas
+from lorapick.core.placement.prompts import Prompts, tokens_of
+from lorapick.core.placement.replicas import PREFILL_RULES, Replicas
 from lorapick.core.placement.schedules import Schedules
 from lorapick.core.placement.triggers import Triggers
 from lorapick.core.placement.wants import Want
-from lorapick.model.placement import AdapterFacts, Why
+from lorapick.model.disaggregation import Decide
+from lorapick.model.placement import AdapterFacts, Side, Why
 from lorapick.model.requests import Request
 from lorapick.model.settings import Settings
 from lorapick.model.units import AdapterName, PodName, Seconds
@@ -114,7 +116,9 @@ class Placement:
         "pinned_at",
         "plan",
         "plan_version",
+        "prefill_replicas",
         "problems",
+        "prompts",
         "refusals",
         "replicas",
         "retiring",
@@ -161,8 +165,8 @@ class Placement:
         """`looks` when pins were last placed."""
         self.unknown: dict[int, tuple[tuple[int, int], list[AdapterName], object]] = {}
         """Names that a pod should know and does not, as of its last list."""
-        self.assigned: dict[tuple[Why, str, AdapterName], tuple[int, ...]] = {}
-        """Rows that each want was given, so that it keeps them."""
+        self.assigned: dict[tuple[Why, str, AdapterName, Side], tuple[int, ...]] = {}
+        """Rows of each side that each want was given, so that it keeps them."""
         self.wanted: dict[int, dict[AdapterName, Why]] = {}
         """What each pod should hold, as of the last tick."""
         self.warming: dict[int, Seconds] = {}
@@ -200,6 +204,9 @@ class Placement:
         self.by_load = False
         self.burstiness = Burstiness()
         self.replicas = Replicas()
+        self.prefill_replicas = Replicas(PREFILL_RULES)
+        """Of the side that prefills."""
+        self.prompts = Prompts()
         self.history = History()
         self.forecast: Forecast | None = None
         self.scorer: Scorer | None = None
@@ -231,6 +238,8 @@ class Placement:
             self.scorer = Scorer(models, self.history)
         self.keeps_history = wanted.forecast != "off" or wanted.history is not None
         self.by_load = wanted.replicas == "auto"
+        splits = settings.disaggregation
+        self.prompts.least = splits.uncached_tokens if splits.decide is Decide.TOKENS else 0
         self._weekend = tuple(adapter.name for adapter in settings.adapters if adapter.weekend is not None)
 
     def wall(self, now: Seconds) -> Seconds | None:
@@ -255,6 +264,7 @@ class Placement:
         """Somebody asks for an adapter."""
         if self.by_load:
             self.burstiness.happened(name, now)
+            self.prompts.came(name, tokens_of(request))
         if self.wall_offset is not None and self.keeps_history:
             self.history.count(name, self.wall_offset + now)
         if self.groups.any:

@@ -37,15 +37,22 @@ _replicas = integer(least=1, most=100_000)
 
 
 def _check_pin(at: At, pin: PinSpec) -> None:
-    if pin.replicas is None and not pin.pods and not pin.selector:
+    if pin.replicas is None and not pin.prefill_replicas and not pin.pods and not pin.selector:
         at.note("a pin needs replicas, pods or selector", hint="for example {replicas: 2}", value="")
-    if pin.replicas is not None and pin.pods and pin.replicas > len(pin.pods):
-        at.nearest("replicas").note(f"asks for more replicas than the {len(pin.pods)} pods that are named")
+    for key, count in (("replicas", pin.replicas), ("prefill_replicas", pin.prefill_replicas)):
+        if count is not None and pin.pods and count > len(pin.pods):
+            at.nearest(key).note(f"asks for more replicas than the {len(pin.pods)} pods that are named")
 
 
 pin: Reader[PinSpec] = record(
     PinSpec,
-    {"replicas": _replicas, "pods": list_of(word, least=1, unique=""), "selector": labels, "reserve": boolean},
+    {
+        "replicas": _replicas,
+        "prefill_replicas": integer(least=0, most=100_000),
+        "pods": list_of(word, least=1, unique=""),
+        "selector": labels,
+        "reserve": boolean,
+    },
     check=_check_pin,
 )
 """Permanent residency."""

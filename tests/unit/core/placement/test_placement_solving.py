@@ -1,10 +1,12 @@
 import random
+from collections import Counter
 
 import pytest
+from msgspec import structs
 
-from lorapick.core.placement.plans import Action
+from lorapick.core.placement.plans import Action, by_side
 from lorapick.core.placement.solving import solve
-from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom
+from lorapick.model.placement import PlacedAdapter, PlacementProblem, PodRoom, Side
 
 
 def problem(adapters, pods=4, slots=2, **more):
@@ -119,3 +121,27 @@ def test_nothing_raises_for_want_of_room():
     assert solve(problem(many(2), pods=0)).short == {"adapter-000": 1, "adapter-001": 1}
     assert solve(problem([PlacedAdapter(adapter="a", replicas=9)])).short == {"a": 5}
     assert solve(problem([PlacedAdapter(adapter="a", replicas=0, now_on=("pod-00",))])).moves[0].action is Action.DROP
+
+
+def two_sides():
+    """Four pods of each side; three adapters, wanted on both."""
+    decode, prefill = problem(many(3), 4, 1).pods, problem([], 4, 1).pods
+    pods = [*decode, *(structs.replace(each, pod=f"first-{each.pod}", side=Side.PREFILL) for each in prefill)]
+    wanted = [replace(each, replicas=count) for count, each in enumerate(many(3), start=1)]
+    adapters = [*wanted, *(replace(each, replicas=1, side=Side.PREFILL) for each in wanted)]
+    return PlacementProblem(version=7, pods=tuple(pods), adapters=tuple(adapters))
+
+
+@pytest.mark.parametrize("solver", ["flow", "rendezvous"])
+def test_each_side_is_solved_by_itself_and_both_are_one_plan(solver):
+    asked = two_sides()
+    plan = solve(asked, solver=solver)
+    counts = {name: Counter(pod.startswith("first") for pod in pods) for name, pods in plan.placed.items()}
+    assert sum(each[True] for each in counts.values()) == 3 and {each[True] for each in counts.values()} == {1}
+    assert sum(each[False] for each in counts.values()) == 4  # of six that are wanted: there are four slots
+    assert sum(plan.short.values()) == 2 and len(plan.moves) == 7
+    for part in by_side(asked):
+        alone = solve(part, solver=solver)
+        mine = {pod.pod for pod in part.pods}
+        assert alone.placed == {name: tuple(pod for pod in pods if pod in mine) for name, pods in plan.placed.items()}
+    assert (plan.costs is None) == (solver == "rendezvous")
