@@ -87,7 +87,7 @@ def pair(*, pods=2, fallbacks=(), pod=None, zone=None, tells_starts=False):
     found.check_every = None
     found.fallbacks = fallbacks
     # What the core itself would send stays where it is.
-    found._actions[Dispatch] = lambda effect: None
+    found._actions[Dispatch] = lambda _: None
     return found, watch
 
 
@@ -140,7 +140,9 @@ def test_answers_are_told_of_from_the_pod_that_decodes():
     made, _ = pair(tells_starts=True)
     events = heard(made)
     made.run([ask(0.0, None, name="r", prompt=40)])
-    assert [each for each in events if each[1] in ("PrefillEnded", "ResponseStarted", "BodyStarted", "RequestEnded")] == [
+    assert [
+        each for each in events if each[1] in ("PrefillEnded", "ResponseStarted", "BodyStarted", "RequestEnded")
+    ] == [
         (50, "PrefillEnded"),
         (91, "ResponseStarted"),
         (101, "BodyStarted"),
@@ -190,7 +192,7 @@ def test_a_pod_that_fails_a_prefill_or_refuses_it_prefills_nothing():
     )
     failing = Pairs(setup, observer=(again := Watch()), seed=1)
     failing.check_every = None
-    failing._actions[Dispatch] = lambda effect: None
+    failing._actions[Dispatch] = lambda _: None
     failing.run([ask(0.0, "x", prompt=40)])
     assert again.ends["x@0"] == (Outcome.SERVED, pytest.approx(0.02 + 0.09 + 0.04 + 0.1))
     assert again.handed_over == {"begun": 1, "alone": 1}
