@@ -14,6 +14,7 @@ from rich.text import Text
 from lorapick.cli.admin_client import printable
 from lorapick.cli.top_board import Board
 from lorapick.live.admin_views import AdapterLine, CellLine, PodLine
+from lorapick.model.pods import Role
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 from lorapick.wire.words import span
@@ -69,7 +70,15 @@ def _pod(board: Board, pod: PodLine, *, names: int) -> Text:
     queue = "?" if pod.queue is None else f"{pod.queue:.0f}"
     line.append(f"{f'{queue}/{pod.max_queue}':>7}", style="bold red" if pod.critical else "")
     line.append(f"{pod.swaps:>7.2f}{_share(pod.useful):>7}{_share(pod.hits):>6}{_time(pod.residency):>7}  ", style="")
-    return line.append(_slots(board, pod))
+    return line.append(_role(pod)).append(_slots(board, pod))
+
+
+def _role(pod: PodLine) -> Text:
+    """Of a pod that does not do both: its part, and how many slots it keeps for requests that others prefill."""
+    if pod.role is Role.BOTH:
+        return Text()
+    kept = f" {pod.reserved} kept" if pod.reserved else ""
+    return Text(f"{pod.role.value}{kept} ", style="dim")
 
 
 def _slots(board: Board, pod: PodLine) -> Text:

@@ -10,7 +10,7 @@ from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, Totals
 from lorapick.live.verdict import Verdict
 from lorapick.model.adapters import PinSpec
 from lorapick.model.placement import AdapterFacts, Why
-from lorapick.model.pods import GpuSource
+from lorapick.model.pods import GpuSource, Role
 from lorapick.model.reasons import Reason
 from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import FleetSignals
@@ -82,6 +82,7 @@ class PodLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     name: PodName
     address: str
+    role: Role = Role.BOTH
     ready: bool
     reason: Reason | None = None
     error: str | None = None
@@ -96,6 +97,10 @@ class PodLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """Age of the last good scrape in whole seconds, 0 below three; None: there was none."""
     restarts: int = 0
     loading: int = 0
+    reserved: int = 0
+    """Slots that are kept for requests which other pods still prefill."""
+    prefill_tokens: int = 0
+    """That it prefills for others."""
     pressure: str | None = None
     swaps: float = 0.0
     """Per second, over the last minute."""

@@ -242,6 +242,7 @@ def _pod_line(pod: PodRow, signals: PodSignals) -> PodLine:
     return PodLine(
         name=pod.name,
         address=pod.address,
+        role=pod.role,
         ready=pod.ready,
         reason=pod.reason,
         error=pod.last_error,
@@ -255,6 +256,8 @@ def _pod_line(pod: PodRow, signals: PodSignals) -> PodLine:
         scraped_s=age if age is None else 0 if age < FRESH else int(age),
         restarts=pod.restarts,
         loading=pod.loading,
+        reserved=pod.reserved,
+        prefill_tokens=pod.prefill_tokens,
         pressure=pod.pressure,
         swaps=round(signals.swaps_per_second, 3),
         useful=_short(signals.useful_share),

@@ -12,6 +12,7 @@ from lorapick.cli.top_screen import View, screen, sparkline
 from lorapick.live.frames import Frames
 from lorapick.live.publish import AlertRow, DecisionRow, PodRow
 from lorapick.model.picks import Belief
+from lorapick.model.pods import Role
 from lorapick.model.signals import AdapterSignals, FleetSignals, PodSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
 from lorapick.testing.published import ValuesPublished, small_fleet
@@ -165,6 +166,15 @@ def test_a_large_fleet_is_scrolled_the_worst_first() -> None:
 def test_every_order_shows_every_pod(order: str) -> None:
     lines = pod_lines(board_of(thrashing()), order=order, width=80, rows=slice(0, 9))
     assert sorted(line.plain[:6] for line in lines) == ["pod-02", "pod-05", "pod-07"]
+
+
+def test_a_pod_that_does_not_do_both_says_its_part() -> None:
+    published = small_fleet()
+    first, *others = published.fleet_now.pods
+    first = msgspec.structs.replace(first, role=Role.DECODE, reserved=2)
+    published.fleet_now = msgspec.structs.replace(published.fleet_now, pods=(first, *others))
+    lines = shown(published, width=120)
+    assert [line for line in lines if "decode 2 kept" in line] == [line for line in lines if line.startswith("pod-02")]
 
 
 def test_names_of_others_cannot_write_to_the_terminal() -> None:

@@ -63,6 +63,7 @@ def test_rows_are_those_that_one_asks_for(board):
         "What users feel",
         "Adapters",
         "Pods and slots",
+        "Prefill on other pods",
         "Placement",
         "The picker",
     ]

@@ -13,6 +13,7 @@ from lorapick.live.admin_views import CellLine, Frame
 from lorapick.live.frames import MAX_ADAPTERS, MAX_DECISIONS, MAX_PODS, Frames
 from lorapick.live.publish import AlertRow, DecisionRow, PodRow
 from lorapick.model.picks import Belief
+from lorapick.model.pods import Role
 from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.signals import AdapterSignals, FleetSignals, SignalPoint, Signals
 from lorapick.model.tiers import Source, Tier
@@ -119,6 +120,14 @@ def test_host_memory_is_looked_at_seldom() -> None:
     told = [look.advance() for _ in range(frames.SELDOM)]
     assert [list(frame.cells) for frame in told] == [["pod-02"], [], [], [], []]
     assert [list(frame.host) for frame in told] == [[], ["pod-02", "pod-05"], [], [], []]
+
+
+def test_roles_and_kept_slots_are_told() -> None:
+    published = small_fleet()
+    row = msgspec.structs.replace(pod("d"), role=Role.DECODE, reserved=1, prefill_tokens=7)
+    published.fleet_now = msgspec.structs.replace(published.fleet_now, pods=(row,))
+    (line,) = Frames(published).advance().pods
+    assert (line.role, line.reserved, line.prefill_tokens) == (Role.DECODE, 1, 7)
 
 
 def test_whole_frames_say_where_alerts_begin_and_what_was_promised() -> None:

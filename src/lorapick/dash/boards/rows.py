@@ -7,6 +7,7 @@ asked (`dash.queries`, for whatever rules ask too), variables and the file (`das
 from typing import NamedTuple
 
 from lorapick.dash.boards.panels import BAD, GOOD, WARN, Ask, Drawn, Look, bars, figure, lines, states
+from lorapick.dash.boards.prefill import prefill
 from lorapick.dash.queries import Queries
 from lorapick.dash.rules.thresholds import Thresholds
 
@@ -29,6 +30,7 @@ def rows(thresholds: Thresholds) -> list[Row]:
         Row("What users feel", _users(thresholds)),
         Row("Adapters", _adapters(thresholds)),
         Row("Pods and slots", [*_pods(), *_states()]),
+        Row("Prefill on other pods", prefill()),
         Row("Placement", _placement()),
         Row("The picker", _picker(thresholds)),
     ]

@@ -189,11 +189,15 @@ function figure(node, text, { tone, said }) {
 }
 
 export function stateOf(pod) {
-  const parts = pod.ready ? [] : [words(pod.reason ?? "not ready")];
+  const parts = pod.role === "both" ? [] : [pod.role];
+  if (!pod.ready) parts.push(words(pod.reason ?? "not ready"));
   if (pod.scraped_s === null) parts.push("never scraped");
   else if (pod.scraped_s > 0) parts.push(`scraped ${span(pod.scraped_s)} ago`);
+  if (pod.reserved) parts.push(`${pod.reserved} slot${pod.reserved > 1 ? "s" : ""} kept`);
+  if (pod.prefill_tokens) parts.push(`${pod.prefill_tokens} tokens to prefill`);
   if (pod.loading) parts.push(`${pod.loading} loading`);
   if (pod.pressure && pod.pressure !== "none") parts.push(`pressure ${pod.pressure}`);
   if (pod.restarts) parts.push(`${pod.restarts} restart${pod.restarts > 1 ? "s" : ""}`);
+  if (parts.join() === pod.role) parts.push("ready");
   return parts.join(" · ") || "ready";
 }

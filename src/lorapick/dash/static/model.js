@@ -7,7 +7,7 @@ const LOADING = 3;
 const MOST_DECISIONS = 50;
 const MOST_POINTS = 720;
 const LEAST_POD = { queue: null, gpu: null, kv: null, useful: null, hits: null, hits_believed: null, residency: null, scraped_s: null,
-  in_flight: 0, swaps: 0, restarts: 0, swap_queue: 0, reason: null, error: null, loading: 0, critical: false, pressure: null, gpu_source: "unknown" };
+  in_flight: 0, swaps: 0, restarts: 0, swap_queue: 0, reason: null, error: null, loading: 0, critical: false, pressure: null, gpu_source: "unknown", role: "both", reserved: 0, prefill_tokens: 0 };
 
 export function emptyModel() {
   return { frame: null, names: [], pods: new Map(), cells: new Map(), seats: new Map(), holders: new Map(), adapters: new Map(), points: [], decisions: [], alerts: [], bounds: {}, slo: {}, adaptersTotal: 0, started: null, restarted: false };
