@@ -90,6 +90,7 @@ def test_the_example_spells_out_the_defaults() -> None:
         "alerts",
         "slo",
         "budgets",
+        "disaggregation",
         "scrape",
         "server",
     ],
