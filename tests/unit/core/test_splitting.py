@@ -1,8 +1,11 @@
 """Prefill on another pod: who could do it, who does, and when it is over."""
 
+import random
+
 import pytest
 
 from lorapick.core.splitting import UNKNOWN_TOKENS, tokens_of
+from lorapick.model import events
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.effects import Touch
 from lorapick.model.pods import Role
@@ -240,3 +243,118 @@ def test_the_pick_says_what_was_compared():
     assert (made.prefill, made.prefill_tier.word, made.policy) == ("p1", "disk", "pairs")
     assert made.pair.prefill > 0 and made.pair.transfer > 0 and made.pair.alone > 0
     assert book.explain("r1").verdicts[0].pod == "d2"
+
+
+# -- one load on each side [R3.3]
+
+SIX = {"more": ("prefill", "decode", "prefill", "decode")}
+
+
+def loading(book, name="legal"):
+    """First letters of the pods that load it."""
+    return sorted(pod[0] for pod in book.fleet.state.columns.row_of if book.tier(pod, name) == "loading")
+
+
+def answer_touches(book, *, ok=True):
+    """What pods say of touches that they have not answered."""
+    for row, command in [*book.fleet.state.placement.commands.touches.items()]:
+        facts = {"pod": book.fleet.state.columns.targets[row].pod, "adapter": command.adapter}
+        book.apply(events.Touched, **facts) if ok else book.apply(events.TouchFailed, **facts, why="HTTP 500")
+
+
+def once_on_each_side(book):
+    """No side loads an adapter twice at a time."""
+    for letter in "pd":
+        assert loading(book).count(letter) <= 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("decide", [Decide.TOKENS, Decide.COST, Decide.ALWAYS])
+def test_a_stampede_loads_once_on_each_side_in_whatever_order_things_happen(seed, decide):
+    book, chance = book_of(decide=decide, **SIX), random.Random(seed)
+    for number in range(20):
+        book.arrive("legal", id=f"r{number}", **(LONG if decide is Decide.ALWAYS or chance.random() < 0.7 else SHORT))
+        for _ in range(chance.randrange(3)):
+            book.report(chance.choice([*book.fleet.state.columns.row_of]))
+        book.wait(chance.random() * 0.03)
+        once_on_each_side(book)
+    split = tally(book).splits["split"] > 0
+    assert tally(book).loads == 1 + split
+    todo = [f"r{number}" for number in range(20)]
+    while todo:
+        each = chance.choice(todo)
+        if book.fleet.state.flights[each].leg is not None and chance.random() < 0.8:
+            book.prefilled(each, ok=chance.random() < 0.9)
+        elif chance.random() < 0.2:
+            answer_touches(book)
+        else:
+            todo.remove(each)
+            book.start(each)
+            book.end(each, status=200)
+        once_on_each_side(book)
+    assert tally(book).loads == 1 + split and tally(book).late_loads == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whoever_comes_while_loads_begin_and_end_begins_no_second_one_at_a_time(seed):
+    book, chance = book_of(**SIX), random.Random(seed)
+    todo, waiting = [], [f"r{number}" for number in range(40)]
+    while todo or waiting:
+        if waiting and chance.random() < 0.6:
+            todo.append(waiting.pop())
+            book.arrive("legal", id=todo[-1], **LONG)
+        elif todo:
+            each = todo.pop(chance.randrange(len(todo)))
+            book.prefilled(each, ok=chance.random() < 0.8)
+            book.start(each)
+            book.end(each, status=200)
+        once_on_each_side(book)
+        book.wait(0.005)
+
+
+def test_short_and_long_prompts_of_one_cold_adapter_share_its_loads():
+    book = book_of(**SIX)
+    for number in range(20):
+        book.arrive("legal", **(LONG if number % 2 else SHORT))
+    assert loading(book) == ["d", "p"] and tally(book).loads == 2
+
+
+def test_a_failed_prefill_makes_no_second_load_while_others_wait_for_the_first():
+    book = book_of(**SIX)
+    for number in range(20):
+        book.arrive("legal", id=f"r{number}", **LONG)
+    assert loading(book) == ["d", "p"]
+    first = book.fleet.state.flights["r0"].leg.row
+    book.gone(book.fleet.state.columns.targets[first].pod)
+    assert tally(book).legs_lost == 20
+    assert loading(book) == ["d"]
+    for number in range(20, 30):
+        book.arrive("legal", id=f"r{number}", **LONG)
+    assert loading(book) == ["d", "p"] and tally(book).loads == 3
+
+
+def test_a_pod_that_fails_to_load_for_a_prefill_is_not_followed_by_all_the_others():
+    book = book_of(**SIX)
+    for number in range(6):
+        book.arrive("legal", id=f"r{number}", **LONG)
+    for number in range(6):
+        book.prefilled(f"r{number}", ok=False)
+    assert tally(book).legs_failed == 6 and loading(book) == ["d"]
+    for number in range(6, 12):
+        book.arrive("legal", id=f"r{number}", **LONG)
+    assert loading(book) == ["d", "p"] and tally(book).loads == 3
+
+
+def test_a_touch_that_fails_costs_one_load_more_on_that_pod_and_no_other():
+    book = book_of(**SIX)
+    for number in range(20):
+        book.arrive("legal", id=f"r{number}", **LONG)
+    answer_touches(book, ok=False)
+    assert loading(book) == ["p"]
+    for number in range(20):
+        book.prefilled(f"r{number}")
+    assert loading(book) == ["d"] and tally(book).late_loads == 1
+    for number in range(20):
+        book.start(f"r{number}")
+        book.end(f"r{number}", status=200)
+    assert tally(book).loads == 3
