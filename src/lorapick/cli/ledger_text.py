@@ -215,7 +215,7 @@ def _requests(rows: Sequence[RequestRow]) -> Table:
             _moment(row.ended),
             row.id or "-",
             name,
-            row.pod or "-",
+            _pods(row),
             row.outcome,
             row.reason or "-",
             hit,
@@ -223,6 +223,12 @@ def _requests(rows: Sequence[RequestRow]) -> Table:
             *parts,
         )
     return table
+
+
+def _pods(row: RequestRow) -> str:
+    """Who served it, after whom."""
+    pod = row.pod or "-"
+    return pod if row.prefilled_by is None else f"{pod} after {row.prefilled_by}"
 
 
 def _loads(rows: Sequence[LoadRow]) -> Table:

@@ -38,7 +38,7 @@ def rows() -> list[LedgerRow]:
         *(served(number, 1.0) for number in range(18)),
         served(50, 2.0, **shed),
         slow,
-        served(98, 7.0, adapter="tax", model="tax", drain=5.0, served=2.0),
+        served(98, 7.0, adapter="tax", model="tax", drain=5.0, served=2.0, prefilled_by="p-0"),
         LoadRow(id=3, pod="pod-1", adapter="tax", begun=AT, over=AT + 1, tier="cpu", caused_by="controller", why="pin"),
         ResidencyRow(
             id=4,
@@ -188,6 +188,7 @@ def test_a_time_of_which_nothing_is_known(ledger: Path) -> None:
 def test_rows(ledger: Path) -> None:
     requests = run("requests", *WINDOW, "--file", ledger, "--most", "2").output
     assert "req-99" in requests and "req-98" in requests and "req-50" not in requests
+    assert "pod-1 after p-0" in requests
     assert "the last 2; --most shows more" in requests
     loads = run("loads", *WINDOW, "--file", ledger).output
     assert "request req-99" in loads and "controller: pin" in loads
