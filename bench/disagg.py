@@ -1,12 +1,13 @@
 """What prefill on one pod and decode on another gives, with adapters and without, and when it gives nothing.
 
-    python -m bench.disagg [--until 90] [--seeds 1] [--workers 2] [--no-capacity] [--json]
+    python -m bench.disagg [--until 60] [--seeds 1] [--workers 2] [--no-capacity] [--json]
 
 Plays the scenario `disagg` in four corners: pods that do both, or half of them either; round-robin, or the policy
 `cost`. Beside them: pairs chosen independently, and one adapter only, which every pod holds. `capacity` is the highest
 rate that keeps the P95 of latency within the scenario's limit (`lorapick simulate --capacity`), `gain` what it has over
 the first column's. Then other assumptions, each with `cost`: how much more a fleet of which half prefills bears than
-one whose pods do both. Latencies there are those of a rate at which the fleet has little to do.
+one whose pods do both. Latencies there are those of a rate at which the fleet has little to do. Takes some five CPU
+minutes.
 """
 
 import argparse
@@ -229,13 +230,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield ""
 
 
-def told(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> Iterator[str]:
+def told_corners(first: Sequence[dict[str, Any]]) -> Iterator[str]:
     names = [name for name in first[0] if name not in ("row", "capacity", "gain")]
     columns = [each["row"] for each in first]
     lines = [[label(name), *(cell(name, each[name]) for each in first)] for name in names]
     lines.append(["capacity", *(rate(each["capacity"]) for each in first)])
     lines.append(["gain", *(each["gain"] for each in first)])
     yield from table(["", *columns], lines)
+
+
+def told_assumptions(second: Sequence[dict[str, Any]]) -> Iterator[str]:
     heads = [
         "assumption",
         "adapter-aware only",
@@ -262,18 +266,21 @@ def told(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> I
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--until", type=float, default=90.0, help="simulated seconds, the warm-up of 30 included")
+    parser.add_argument("--until", type=float, default=60.0, help="simulated seconds, the warm-up of 30 included")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--no-capacity", action="store_true", help="search for no capacities")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     plan = Plan(arguments.until, arguments.seeds, arguments.workers, not arguments.no_capacity)
-    first, second = corners(plan), assumptions(plan)
+    first = corners(plan)
+    if not arguments.json:
+        print("\n".join(told_corners(first)), flush=True)
+    second = assumptions(plan)
     if arguments.json:
         json.dump({"corners": first, "assumptions": second}, sys.stdout, indent=1)
     else:
-        print("\n".join(told(first, second)))
+        print("\n".join(told_assumptions(second)))
 
 
 if __name__ == "__main__":
