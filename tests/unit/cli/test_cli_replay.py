@@ -92,7 +92,7 @@ def change(log, kind, **fields):
 
 
 def test_a_difference_is_printed_and_exits_with_1(log):
-    other = {"pod": "z", "fallbacks": ["x", "y"], "model": "m", "decode": "d", "score": 0.25}
+    other = {"pod": "z", "fallbacks": ["x", "y"], "model": "m", "prefill": "d", "score": 0.25}
     before, line = change(log, "dispatch", **other)
     result = run(log)
     assert result.exit_code == 1
@@ -100,7 +100,7 @@ def test_a_difference_is_printed_and_exits_with_1(log):
     assert where == (
         f"first difference at line {line - 1}: event 3, RequestArrived at t=0.020000 request=r0 model=legal"
     )
-    assert logged == "  log:    r0 dispatched to z (else x, y, as m, decoded by d, from disk, score 0.25)"
+    assert logged == "  log:    r0 dispatched to z (else x, y, as m, prefilled by d, from disk, score 0.25)"
     there, score = f"{before['pod']} (else {before['fallbacks'][0]}", before["score"]
     assert again == f"  replay: r0 dispatched to {there}, from disk, score {score!r})"
     assert "the same version wrote the log" in why
