@@ -223,7 +223,7 @@ class Machine:
             seating.drop_aborted()
         if self.loader.leaving:
             self.loader.let_go(t)
-        if self.handover.let_go(t):
+        if (self.handover.held or self.handover.released) and self.handover.let_go(t):
             seating.reopen()
         steps = self.batch.steps
         preempted = steps > self.kv.calm and not self.kv.fits(steps) and seating.preempt(t)
