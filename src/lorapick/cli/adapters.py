@@ -86,6 +86,7 @@ def _some(words: Sequence[str], *, most: int = 4) -> str:
 def _pin(pin: PinSpec) -> str:
     labels = [f"{key}={value}" for key, value in pin.selector.items()]
     parts = [f"{pin.replicas}x"] if pin.replicas is not None else []
+    parts += [f"{pin.prefill_replicas}x to prefill"] if pin.prefill_replicas is not None else []
     return " ".join([*parts, *pin.pods, *labels, *(["reserve"] if pin.reserve else [])])
 
 
@@ -174,6 +175,9 @@ def pin(
     replicas: ReplicasOption = None,
     pod: PodsOption = None,
     label: LabelsOption = None,
+    prefill_replicas: Annotated[
+        int | None, typer.Option(min=0, help="Of pods that only prefill; without it one, where there are such.")
+    ] = None,
     reserve: Annotated[bool, typer.Option(help="These pods take pinned adapters only.")] = False,
     wait: WaitOption = 0.0,
     admin: AdminOption = DEFAULT,
@@ -183,6 +187,8 @@ def pin(
     with admin_client.told("adapters pin"):
         selector = pairs(label, option="--label")
         body = given(replicas=replicas, pods=pod, selector=selector, reserve=reserve)
+        if prefill_replicas is not None:
+            body["prefill_replicas"] = prefill_replicas  # 0 says something
         answer = admin_client.change(admin, "POST", path=path_of("adapters", name, "pin"), body=body)
         told(answer, admin, as_json=as_json)
         if wait:

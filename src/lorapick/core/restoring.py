@@ -3,7 +3,8 @@
 In: a pod's report, or the loss of another pod, and the fleet's state. Out: Load commands with notes that say so; one
 per pod at a time. A name comes back when the pod's pressure is below every tier, by a report that was asked for after
 the last command ended: the one that is asked for most, over the whole fleet, before others. Whatever the pressure, it
-comes back at once when no other pod would serve it. Nothing comes back while that would take a reserved slot.
+comes back at once when no other pod would serve it. On engines where an unload makes room, a load ends in host memory:
+it takes nobody's slot.
 Not here: which names those are (see `core.admission.unloading`), what leaves (see `core.relief`).
 """
 
@@ -46,9 +47,7 @@ def rescue(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 
 
 def _may_ask(state: FleetState, row: int, *, since: Seconds, now: Seconds) -> bool:
-    if state.placement.commands.busy(row) or state.residency.home(row).endangers_reserved():
-        return False
-    return state.unloads.may_ask(row, since=since, now=now)
+    return not state.placement.commands.busy(row) and state.unloads.may_ask(row, since=since, now=now)
 
 
 def _missing(state: FleetState, row: int) -> list[AdapterName]:

@@ -136,6 +136,7 @@ def pins() -> st.SearchStrategy[PinSpec]:
     return st.builds(
         PinSpec,
         replicas=st.none() | st.integers(1, 2),
+        prefill_replicas=st.none() | st.integers(0, 2),
         pods=st.lists(pod_names, max_size=2, unique=True).map(tuple),
         selector=labels(),
         reserve=rarely(st.just(True), otherwise=False),

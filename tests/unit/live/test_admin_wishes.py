@@ -5,8 +5,9 @@ import json
 import pytest
 from admin_kit import Site, done, refused
 
+from lorapick.live.changes.wishes import pinned
 from lorapick.model import events
-from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, Trigger
+from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Trigger
 from lorapick.model.placement import AdapterFacts
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import PlacementSettings, Settings
@@ -61,6 +62,10 @@ class TestPins:
         assert found.notes[0] == "was pinned on 1 pod before"
         assert done(await site.post("legal", "unpin")).understood == "legal is pinned no more"
         assert done(await site.post("legal", "unpin"), 200).understood == "legal is not pinned"
+
+    def test_a_pin_in_words(self):
+        assert pinned(PinSpec(replicas=2, prefill_replicas=1)) == "on 2 pods, and on 1 to prefill"
+        assert pinned(PinSpec(prefill_replicas=3, reserve=True)) == "on 3 to prefill, which take pins only"
 
     async def test_pods_that_may_come(self):
         found = done(await Site().post("legal", "pin", selector={"tier": "gold"}))

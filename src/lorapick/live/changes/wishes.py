@@ -102,10 +102,15 @@ def pinned(pin: PinSpec) -> str:
     """Where a pin wants its adapter, in words."""
     labels = ", ".join(f"{key}={value}" for key, value in pin.selector.items())
     named = ", ".join(pin.pods)
-    if pin.replicas is None:
+    if pin.replicas is None and not named and not labels:
+        where = ""
+    elif pin.replicas is None:
         where = named or f"all pods with {labels}"
     elif named or labels:
         where = f"{pin.replicas} of {named or f'the pods with {labels}'}"
     else:
         where = f"{pin.replicas} pod{'s' if pin.replicas > 1 else ''}"
+    if pin.prefill_replicas is not None:
+        count = f"{pin.prefill_replicas} to prefill"
+        where = f"{where}, and on {count}" if where else count
     return f"on {where}{', which take pins only' if pin.reserve else ''}"

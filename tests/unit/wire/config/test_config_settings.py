@@ -215,6 +215,12 @@ def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
     assert [line.split(":")[1] for line in said] == ["1", "2", "3", "4", "5", "6", "6"]
 
 
+def test_a_pin_says_how_many_pods_prefill() -> None:
+    listed = "[{name: a, pin: {replicas: 2, prefill_replicas: 0}}, {name: b, pin: {prefill_replicas: 1}}]"
+    pins = [each.pin for each in parse(f"adapters: {{list: {listed}}}\n").adapters]
+    assert pins == [PinSpec(replicas=2, prefill_replicas=0), PinSpec(prefill_replicas=1)]
+
+
 def test_a_file_that_is_no_mapping() -> None:
     assert problems("- a\n") == ["l.yaml:1:1: must be a mapping (key: value) (found a list)"]
 
