@@ -6,8 +6,8 @@ Plays the scenario `disagg` in four corners: pods that do both, or half of them 
 `cost`. Beside them: pairs chosen independently, and one adapter only, which every pod holds. `capacity` is the highest
 rate that keeps the P95 of latency within the scenario's limit (`lorapick simulate --capacity`), `gain` what it has over
 the first column's. Then other assumptions, each with `cost`: how much more a fleet of which half prefills bears than
-one whose pods do both. Latencies there are those of a rate at which the fleet has little to do. Takes some five CPU
-minutes.
+one whose pods do both. Latencies there are those of a rate at which the fleet has little to do. Takes some
+twenty CPU minutes.
 """
 
 import argparse
