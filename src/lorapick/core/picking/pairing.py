@@ -1,12 +1,13 @@
 """The pod where a request costs the least time, when another one may prefill it [R4.1].
 
     alone = wait for the adapter + prefill + others' wait for the prefill + answer
-    pair  = max(prefill elsewhere + transfer of KV, wait for the adapter) + answer
+    pair  = prefill elsewhere + transfer of KV + wait for the adapter + answer
     answer = base + each·n + each·n + price of a load
 
 with n requests on the pod that decodes: the request adds as much to each of them as they do to it. A load on the pod
-that decodes begins with the prefill, so only what outlasts that is waited for. Which of the two counts is decided by
-`disaggregation.decide`. Scores are negative seconds, as of the policy `cost`.
+that decodes begins with the prefill, so the request itself waits only for what outlasts that. It counts in full all the
+same: were it free, each busy moment of a holder would make another copy, which takes a slot from somebody.
+`disaggregation.decide` says which of the two counts. Scores are negative seconds, as of the policy `cost`.
 
 Pods of one place (node, zone) are alike for a transfer, so the best of each place and the best of all are enough to
 know the best pair of every pod that decodes, but for one thing: the price of a load on the pod that prefills is added
@@ -54,7 +55,7 @@ def split(query: Query, legs: Legs, *, view: FleetView, row: int) -> Split:
     leg, transfer = _nearest(legs, pod)
     arrives = leg.seconds + transfer
     found = PairCosts(prefill=leg.seconds, transfer=transfer, decode=max(0.0, wait - arrives) + answer, alone=alone)
-    pair = arrives + found.decode + leg.price
+    pair = arrives + wait + answer + leg.price
     if leg.row != row and _elsewhere(settings.decide, uncached >= settings.uncached_tokens, cheaper=pair < alone):
         return Split(leg, found, pair)
     return Split(None, found, alone)

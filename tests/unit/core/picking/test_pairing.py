@@ -58,12 +58,11 @@ def query_of(columns, legs, *, tiers=None, costs=None):
     return query
 
 
-def test_a_load_that_ends_before_the_prefill_costs_its_pod_nothing_more():
+def test_a_load_that_ends_before_the_prefill_is_not_waited_for():
     columns = columns_of(pod("d"), pod("p", role=Role.PREFILL))
     leg = Leg(1, columns.pods[1], 1.0, 0.0)
     found = split(query_of(columns, legs_of(leg), tiers=[Tier.DISK, Tier.GPU_IDLE]), legs_of(leg), view=columns, row=0)
     assert found.costs.decode == pytest.approx(0.5)
-    assert found.seconds == pytest.approx(1.0 + found.costs.transfer + 0.5)
 
 
 def test_what_outlasts_the_prefill_is_waited_for():
@@ -71,7 +70,15 @@ def test_what_outlasts_the_prefill_is_waited_for():
     leg = Leg(1, columns.pods[1], 0.2, 0.0)
     legs = legs_of(leg)
     found = split(query_of(columns, legs, tiers=[Tier.DISK, Tier.GPU_IDLE]), legs, view=columns, row=0)
-    assert found.seconds == pytest.approx(0.7 + 0.5)
+    assert found.costs.decode == pytest.approx(0.7 - 0.2 - found.costs.transfer + 0.5)
+
+
+def test_a_load_counts_in_full_for_the_choice():
+    columns = columns_of(pod("busy"), pod("idle"), pod("p", role=Role.PREFILL))
+    columns.load[0] = 10
+    legs = legs_of(Leg(2, columns.pods[2], 1.0, 0.0))
+    query = query_of(columns, legs, tiers=[Tier.GPU_IDLE, Tier.DISK, Tier.GPU_IDLE])
+    assert pick(query, columns, now=0.0, draw=0.0, policy=PAIRS).row == 0
 
 
 def test_alone_a_prefill_holds_up_everybody_there():
@@ -98,9 +105,8 @@ def test_who_decides(decide, uncached, split_up):
     legs = legs_of(Leg(1, columns.pods[1], 5.0, 0.0), settings=settings)
     found = split(query_of(columns, legs), legs, view=columns, row=0)
     assert (found.leg is not None) is split_up
-    assert found.seconds == (
-        found.costs.alone if not split_up else found.costs.prefill + found.costs.transfer + found.costs.decode
-    )
+    pair = found.costs.prefill + found.costs.transfer + found.costs.decode
+    assert found.seconds == pytest.approx(pair if split_up else found.costs.alone)
 
 
 def test_by_cost_the_cheaper_way_wins():
@@ -152,7 +158,7 @@ def test_no_other_pair_is_better(decoders, prefillers, tokens):
         rest = 0.5 + 0.02 * columns.load[row]
         for leg in legs:
             moved = transfer_seconds(leg.pod, pods[row], tokens=tokens, settings=SETTINGS)
-            yield max(leg.seconds + moved, waits) + rest + leg.price
+            yield leg.seconds + moved + waits + rest + leg.price
 
     best = min(value for row in range(first) for value in every_pair(row))
     rows = [*range(first)]
