@@ -48,7 +48,7 @@ from lorapick.model.events import (
 from lorapick.model.picks import Pick
 from lorapick.model.pods import Pod, PodLimits, PodReport, Role
 from lorapick.model.requests import Outcome, Request, Target
-from lorapick.model.settings import PlacementSettings, Settings
+from lorapick.model.settings import BudgetSettings, PlacementSettings, Settings
 
 NAMES = [f"tenant-{number}" for number in range(5)]
 ROLES = {"p-1": Role.PREFILL, "d-1": Role.DECODE, "b-1": Role.BOTH}
@@ -137,7 +137,8 @@ class ReservedSlots(RuleBasedStateMachine):
             Settings(
                 disaggregation=split,
                 adapters=adapters,
-                placement=PlacementSettings(replicas="auto", solve_every=1.0, warm_up=0.0),
+                budgets=BudgetSettings(pods_loading_share=1.0, loads_per_pod_per_minute=1000),  # nothing else saves it
+                placement=PlacementSettings(replicas="auto", solve_every=1.0, warm_up=0.0, moves_per_minute=1000),
                 triggers=(Trigger(event="login", preload="{who}", lasts=30.0),),
             ),
             seed=3,
@@ -229,9 +230,27 @@ class ReservedSlots(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), long=st.booleans())
     def arrive(self, name: str, long: bool) -> None:
-        """A request comes."""
+        """A request comes; a long prompt is prefilled elsewhere, if anywhere."""
         request = Request(id=f"r{self.count}", model=name, prompt_tokens=2000 if long else 20, stream=True)
         self.apply(RequestArrived, request=request)
+
+    @rule(names=st.permutations(NAMES))
+    def crowd(self, names: list[str]) -> None:
+        """Some come at a time: one that is prefilled elsewhere, and others who want slots where it is decoded."""
+        for name, long in zip(names, (True, False, True), strict=False):
+            self.arrive(name, long)
+
+    @rule(names=st.permutations(NAMES))
+    def served(self, names: list[str]) -> None:
+        """Two short requests are served at once: slots are taken, and idle."""
+        for name in names[:2]:
+            request_id = f"r{self.count}"
+            self.arrive(name, long=False)
+            if request_id in self.running:
+                pod, adapter = self.running.pop(request_id)
+                self.leave(pod, adapter)
+                self.apply(ResponseStarted, request_id=request_id, status=200)
+                self.apply(RequestEnded, request_id=request_id, outcome=Outcome.SERVED, status=200)
 
     @precondition(lambda self: self.prefilling)
     @rule(data=st.data(), ok=st.booleans())
@@ -368,5 +387,5 @@ class ReservedSlots(RuleBasedStateMachine):
             assert sent.adapter in state.residency.home(row).reserved
 
 
-ReservedSlots.TestCase.settings = settings(max_examples=40, stateful_step_count=60, deadline=None)
+ReservedSlots.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
 test_reserved_slots_are_no_victims = ReservedSlots.TestCase

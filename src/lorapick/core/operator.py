@@ -4,6 +4,8 @@ In: loads, unloads, registrations and touches that began or ended, whoever asked
 decisions that were waiting for them. Not here: what operators want (see `core.intent`).
 """
 
+from collections import OrderedDict
+
 from lorapick.core.placement import giving
 from lorapick.core.placement.commands import Failed, Kind
 from lorapick.core.requests import admit, load_over, release, release_due
@@ -173,12 +175,17 @@ def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds
 
 
 def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effect]:
-    """The pod has just used the adapter: it is in a slot, and the last to leave."""
+    """The pod has just used the adapter: it is in a slot, and the last to leave, unless others were used since."""
     row = state.columns.row_of.get(event.pod)
     if row is None:
         return []
-    giving.ended(state, row, adapter=event.adapter, kind=Kind.TOUCH, now=now)
+    command = giving.ended(state, row, adapter=event.adapter, kind=Kind.TOUCH, now=now)
+    shadow = state.residency.home(row).shadow
+    since = command is None or command.uses != shadow.uses
+    before = OrderedDict(shadow.gpu)
     load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.COMMAND)
+    if since and event.adapter in state.residency.home(row).reserved:
+        shadow.as_before(before)  # the pod may have used others after it, and nobody else's load may count on that
     state.refresh(row)
     if load is not None:
         return load_over(state, load, now=now, cause=event.id)

@@ -60,6 +60,8 @@ class Command(NamedTuple):
     why: Why
     asked: Seconds
     brings: Brings = Brings.NOTHING
+    uses: int = -1
+    """Of a touch: uses of the pod's slots when it was asked for; another number at its end: some came since."""
 
 
 class Commands:

@@ -42,10 +42,13 @@ def touch(state: FleetState, target: Target, *, now: Seconds, cause: int) -> lis
     """Have a pod use an adapter for one token."""
     if not state.placement.commands.may_touch(target.row, now=now):
         return []
-    brings = state.residency.home(target.row).cell(target.adapter).tier < Tier.LOADING
+    home = state.residency.home(target.row)
+    brings = home.cell(target.adapter).tier < Tier.LOADING
     _begin(state, target, kind=Kind.TOUCH, now=now, brings=Brings.IN if brings else Brings.NOTHING)
     if brings:
         _activating(state, target, now=now)
+    touches = state.placement.commands.touches
+    touches[target.row] = touches[target.row]._replace(uses=home.shadow.uses)
     pod = state.columns.targets[target.row].pod
     note = _note(state, target, kind="touch", cause=cause)
     return [note, Touch(cause=cause, pod=pod, adapter=target.adapter)]

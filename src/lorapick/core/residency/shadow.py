@@ -20,7 +20,7 @@ from lorapick.model.units import AdapterName
 class Shadow:
     """Two LRU levels, least recently used first."""
 
-    __slots__ = ("cpu", "cpu_slots", "deferred", "gpu", "gpu_slots", "pinned")
+    __slots__ = ("cpu", "cpu_slots", "deferred", "gpu", "gpu_slots", "pinned", "uses")
 
     def __init__(self, *, gpu_slots: int, cpu_slots: int) -> None:
         self.gpu: OrderedDict[AdapterName, None] = OrderedDict()
@@ -29,6 +29,8 @@ class Shadow:
         """Who waits for a slot, longest first."""
         self.pinned: dict[AdapterName, None] = {}
         """Adapters that the engine says it never evicts from a level that they are on."""
+        self.uses = 0
+        """Counts changes of the order on the GPU by uses."""
         self.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
 
     def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
@@ -43,6 +45,7 @@ class Shadow:
         """Make `name` the newest on both levels if it is on the GPU; whether it is."""
         if name not in self.gpu:
             return False
+        self.uses += 1
         self.gpu.move_to_end(name)
         self.cpu.move_to_end(name)
         return True
@@ -65,6 +68,7 @@ class Shadow:
                 return None
             victims = [*self.gpu][:surplus]
         self.deferred.pop(name, None)
+        self.uses += 1
         for victim in victims:
             del self.gpu[victim]
         self.enter(name)
@@ -104,6 +108,7 @@ class Shadow:
 
     def order(self, used: Sequence[AdapterName]) -> None:
         """These were used in this order, oldest first, and after all others; who is where is known otherwise."""
+        self.uses += 1
         for level in (self.gpu, self.cpu):
             for name in used:
                 if name in level:
@@ -115,6 +120,7 @@ class Shadow:
         Return who changed level, and to where. An LRU holds the adapters used last, whatever came in between; busy
         ones keep their slots besides.
         """
+        self.uses += 1
         recent = dict.fromkeys(used)
         order = {**dict.fromkeys(name for name in self.cpu if name not in recent), **recent}
         held = {name: None for name in self.gpu if busy(name)}
@@ -128,6 +134,10 @@ class Shadow:
         now = {name: self.level(name) for name in order}
         before = {name: Tier.GPU_IDLE if name in old_gpu else Tier.CPU for name in old_cpu}
         return {name: tier for name, tier in now.items() if before.get(name, Tier.DISK) is not tier}
+
+    def as_before(self, old: "OrderedDict[AdapterName, None]") -> None:
+        """Go back to an older order of the GPU; who came since is the newest."""
+        self.gpu = OrderedDict.fromkeys(_in_old_order(old, [*self.gpu]))
 
     def level(self, name: AdapterName) -> Tier:
         """Where it is."""

@@ -53,6 +53,13 @@ def test_no_load_takes_a_reserved_slot_whoever_wants_it():
     assert why_not(book, "z", Why.OPERATOR) is None
 
 
+def test_an_answer_to_a_touch_says_nothing_of_uses_after_it():
+    book = full()
+    book.use("y", "d1")  # sent after the touch, and maybe run after it
+    book.apply(events.Touched, pod="d1", adapter="x")
+    assert why_not(book, "z", Why.OPERATOR) == "evicts_kept"
+
+
 def test_an_order_waits_until_another_one_may_go():
     book = full()
     assert ask(book, "z", "d1") == []
