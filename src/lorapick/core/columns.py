@@ -114,8 +114,8 @@ class PodColumns:
         "_vectors",
         "adapters", "base", "base_models", "decode_only", "every", "free_slots", "fresh_until", "gate", "gpu",
         "gpu_source", "idle",
-        "kept", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue", "room",
-        "row_of", "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
+        "kept", "leg_turn", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue",
+        "room", "row_of", "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -133,6 +133,8 @@ class PodColumns:
         """Events applied; a Pick names the version it was taken on."""
         self.turn = 0
         """Row after the last dispatch: where round-robin goes on."""
+        self.leg_turn = 0
+        """The same of the pods that prefill for others."""
         self.every: list[int] = []
         """All rows, in order."""
         self.row_of: dict[PodName, int] = {}

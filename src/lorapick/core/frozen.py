@@ -29,6 +29,7 @@ class FrozenView:
         "gpu",
         "gpu_source",
         "kept",
+        "leg_turn",
         "load",
         "load_price",
         "max_queue",
@@ -53,6 +54,7 @@ class FrozenView:
     def __init__(self, columns: PodColumns, adapter: AdapterName | None, *, reads: Sequence[str]) -> None:
         rows = self.rows = columns.rows
         self.turn = columns.turn
+        self.leg_turn = columns.leg_turn
         self.version = columns.version
         self.pods: list[Pod | None] = columns.pods[:]
         self.gpu_source = columns.gpu_source[:]

@@ -152,6 +152,7 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     flight.leg = leg
     state.legs.begin(flight.request.id, leg)
     state.loads[row].dispatched(now)
+    state.columns.leg_turn = row + 1
     state.signals.dispatched(state.columns.targets[row].pod, now=now)
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)

@@ -111,7 +111,7 @@ class BodyStarted(Event, frozen=True, kw_only=True):
 
 
 class PrefillEnded(Event, frozen=True, kw_only=True):
-    """The pod that prefilled a disaggregated request is done with it, as far as the driver knows."""
+    """A disaggregated request is at the pod that decodes now, its KV with it unless the prefill failed."""
 
     request_id: RequestId
     ok: bool = True

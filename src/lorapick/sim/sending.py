@@ -149,26 +149,24 @@ class Sending:
         sim.note_slots(now)
         return True
 
-    def _alone(self, effect: Dispatch, decode: SimPod, *, told: bool = False) -> None:
-        """The pod that decodes does it all; `told`: the core knows already that the prefill is over."""
+    def _alone(self, effect: Dispatch, decode: SimPod) -> None:
+        """The pod that decodes does it all."""
         self._world.observer.handed(effect.request_id, Handed.ALONE)
-        if not told:
-            self._world.apply(said.PrefillEnded, request_id=effect.request_id, ok=False)
+        self._world.apply(said.PrefillEnded, request_id=effect.request_id, ok=False)
         self._submit(decode, effect)
 
     def ours(self, sim: SimPod, event: PodEvent) -> bool:
-        """Whether an event is of a request that another pod decodes; the end of a prefill is told."""
+        """Whether an event is of a request that another pod decodes; the KV of a finished prefill is fetched."""
         request_id = getattr(event, "request_id", None) if self._courses else None
         course = self._courses.get(request_id) if request_id is not None else None
         if course is None or course.prefill is not sim:
             return False
         self._world.observer.prefilling(sim.pod.name, event)
         if isinstance(event, RequestFinished):
-            self._world.apply(said.PrefillEnded, request_id=event.request_id, ok=True)
             self._fetch(course)
         elif isinstance(event, RequestFailed | KvExpired):
             self._close(course)
-            self._alone(course.effect, course.decode, told=course.fetches > 0)
+            self._alone(course.effect, course.decode)
         return True
 
     def _fetch(self, course: _Course) -> None:
@@ -197,6 +195,7 @@ class Sending:
         course.prefill.engine.release_kv(course.request_id, self._world.kernel.now)
         self._world.rewake(course.prefill)
         self._world.observer.handed(course.request_id, Handed.FETCHED)
+        self._world.apply(said.PrefillEnded, request_id=course.request_id, ok=True)
         self._submit(course.decode, course.effect, kv=ReceivedKv(adapter=course.effect.pick.adapter))
 
     def _close(self, course: _Course) -> None:
@@ -219,7 +218,7 @@ class Sending:
         if course.decode is course.prefill:
             self._world.end(course.request_id, Outcome.FAILED, status=503)
         else:
-            self._alone(course.effect, course.decode, told=course.fetches > 0)
+            self._alone(course.effect, course.decode)
 
     def _without_decode(self, course: _Course) -> None:
         decode = self._fall_back(course.effect)

@@ -236,6 +236,13 @@ def test_independent_choice_takes_each_by_the_policy():
     assert not any(isinstance(effect, Touch) for answer in book.answers for effect in answer)
 
 
+def test_both_sides_go_round():
+    book = book_of(policy="round-robin", more=("prefill", "decode", "prefill", "decode"))
+    told = [book.arrive("legal", **LONG)[0].split(" else ")[0].split() for _ in range(6)]
+    assert [line[-1] for line in told] == ["p1", "p3", "p5"] * 2
+    assert sorted(line[2] for line in told) == ["d2", "d2", "d4", "d4", "d6", "d6"]
+
+
 def test_the_pick_says_what_was_compared():
     book = book_of()
     book.arrive("legal", **LONG)

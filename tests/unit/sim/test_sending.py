@@ -104,7 +104,7 @@ def test_one_pod_computes_the_prompt_the_kv_goes_over_and_the_other_answers():
     made.run([ask(0.0, "x", prompt=40)])
     # 90 of load, 40 of prefill, a step; 1 + 40 of transfer; 90 of load on the other pod, ten steps.
     assert watch.ends == {"x@0": (Outcome.SERVED, 0.09 + 0.04 + 0.01 + 0.041 + 0.09 + 0.1)}
-    assert (140.0, "PrefillEnded") in events
+    assert (181.0, "PrefillEnded") in events
     window = watch.windows[0]
     assert (window.loads, window.misses, window.prefill_misses, window.served) == (2, 1, 1, 1)
     assert window.ttft.total == pytest.approx(0.281)
@@ -143,7 +143,7 @@ def test_answers_are_told_of_from_the_pod_that_decodes():
     assert [
         each for each in events if each[1] in ("PrefillEnded", "ResponseStarted", "BodyStarted", "RequestEnded")
     ] == [
-        (50, "PrefillEnded"),
+        (91, "PrefillEnded"),
         (91, "ResponseStarted"),
         (101, "BodyStarted"),
         (191, "RequestEnded"),

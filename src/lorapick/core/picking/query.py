@@ -26,6 +26,7 @@ class FleetView(Protocol):
     rows: int
     version: int
     turn: int
+    leg_turn: int
     pods: list[Pod | None]
     gpu_source: list[GpuSource]
     fresh_until: "array[float]"

@@ -15,15 +15,17 @@ class RoundRobin(Baseline):
 
     def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
         """Minus the number of rows to go round until this one."""
-        del query, rows
-        return -float((row - view.turn) % view.rows)
+        del rows
+        turn = view.leg_turn if query.prefill else view.turn
+        return -float((row - turn) % view.rows)
 
     def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """The same for some rows."""
-        del query
-        return [-float((row - view.turn) % view.rows) for row in rows]
+        turn = view.leg_turn if query.prefill else view.turn
+        return [-float((row - turn) % view.rows) for row in rows]
 
     def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
-        del query, may
-        return -((np.arange(columns.rows) - columns.turn) % columns.rows).astype(np.float64)
+        del may
+        turn = columns.leg_turn if query.prefill else columns.turn
+        return -((np.arange(columns.rows) - turn) % columns.rows).astype(np.float64)
