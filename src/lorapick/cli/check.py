@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 
 from lorapick.cli import admin_client
-from lorapick.cli.check_input import Asked, Fleet, Unusable, case_of, fleet_at, fleet_of
+from lorapick.cli.check_fleet import Fleet, fleet_at, fleet_of
+from lorapick.cli.check_input import Asked, Unusable, case_of
 from lorapick.cli.check_text import print_verdict
 from lorapick.plan.gate.check import check as judged
 from lorapick.plan.gate.formats import to_github, to_json, to_junit

@@ -9,7 +9,7 @@ from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.plan.gate.changes import with_pins, with_slots
 from lorapick.plan.gate.check import check
-from lorapick.plan.gate.compatibility import faults
+from lorapick.plan.gate.compatibility import AdapterFiles, faults
 from lorapick.plan.gate.rollout import Listed, Rollout, Traffic, after, today
 from lorapick.plan.gate.rules import judge, worst
 from lorapick.plan.gate.values import Level, Plan, Rules, rules_of
@@ -177,18 +177,18 @@ def test_without_today_nothing_is_compared():
     ],
 )
 def test_who_fits_nowhere_fails(adapter, facts, rule):
-    found = faults([adapter], [pod(1), pod(2)], facts={adapter.name: facts} if facts else {})
+    found = faults([adapter], [pod(1), pod(2)], files={adapter.name: AdapterFiles(facts)} if facts else {})
     assert [(each.rule, each.level, each.adapter) for each in found] == [(rule, Level.FAIL, adapter.name)]
 
 
 def test_who_fits_somewhere_is_warned_of():
-    found = faults([Adapter(name="a", rank=64)], [pod(1, max_lora_rank=16), pod(2, max_lora_rank=64)], facts={})
+    found = faults([Adapter(name="a", rank=64)], [pod(1, max_lora_rank=16), pod(2, max_lora_rank=64)], files={})
     assert [each.level for each in found] == [Level.WARN]
 
 
 def test_a_fault_fails_the_check():
     fine = Plan(fleet=fleet(), demand=(Demand(adapter="a", rate=1.0),))
-    found = faults([Adapter(name="a", rank=128)], fine.fleet.pods, facts={})
+    found = faults([Adapter(name="a", rank=128)], fine.fleet.pods, files={})
     verdict = check(fine, today=None, rules=Rules(), faults=found)
     assert (verdict.level, verdict.changes) == (Level.FAIL, ())
 

@@ -34,7 +34,7 @@ def parse(content: bytes, *, file: str) -> Rollout:
     try:
         text = content.decode()
         return _lines(text) if not file.endswith((".yaml", ".yml", ".json")) else _document(msgspec.yaml.decode(text))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as error:
         raise RolloutError(f"{file}: {error}") from None
 
 
@@ -119,7 +119,8 @@ def _is_split(found: Any) -> bool:
 def _splits(found: Sequence[Any]) -> tuple[dict[str, float], ...]:
     wrong = next((each for each in found if not _is_split(each)), None)
     if wrong is not None:
-        raise RolloutError(f"split: {wrong!r} is no mapping from names to weights")
+        # Not as it is: what YAML's aliases repeat may be larger than any memory.
+        raise RolloutError(f"split: a {type(wrong).__name__} is no mapping from names to weights")
     return tuple({str(name): float(weight) for name, weight in each.items()} for each in found)
 
 
