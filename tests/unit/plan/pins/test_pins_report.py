@@ -1,0 +1,194 @@
+"""Swaps before and after, the configuration's section, what is said of them."""
+
+import random
+
+import msgspec
+import pytest
+
+from lorapick.core.picking.policies import POLICIES
+from lorapick.model.adapters import Adapter, PinSpec
+from lorapick.model.pods import Pod, PodLimits
+from lorapick.plan.logs.values import LogAdapter, LogArrival, LogSample, LogSummary
+from lorapick.plan.pins.report import cases_of, pin_plan
+from lorapick.plan.pins.simulating import Case, check_fleet, play, recorded
+from lorapick.plan.pins.snippet import section_of
+from lorapick.plan.pins.values import DAY, PinFleet, PinOptions
+from lorapick.wire.config import parse_settings
+
+NAMES = tuple(f"tenant-{number}" for number in range(1, 7))
+OPTIONS = PinOptions(service=0.2)
+CONFIG = b"""
+base_model: base
+adapters:
+  list:
+    - {name: tenant-1, source: /models/one, rank: 8, revision: 1.10}
+    - &two {name: tenant-2, targets: [q_proj, v_proj], size: 64MB}
+    - {<<: *two, name: "yes"}
+    - {name: tenant-6, pin: {pods: [pod-2]}}
+discovery:
+  pods:
+    - {name: pod-1, address: "127.0.0.1:8001"}
+    - {name: pod-2, address: "127.0.0.1:8002"}
+"""
+
+
+def summary(*, count=60, every=0.1):
+    """Half of the requests are for the first of six adapters."""
+    order = random.Random(1).choices(NAMES, (5, 1, 1, 1, 1, 1), k=count)
+    arrivals = tuple(
+        LogArrival(at=100.0 + every * n, adapter=name, prompt_tokens=8, output_tokens=8) for n, name in enumerate(order)
+    )
+    adapters = tuple(
+        LogAdapter(adapter=name, requests=5000 if n == 0 else 1000, first=0.0, last=30 * DAY, peak=60, burst=1.0)
+        for n, name in enumerate(NAMES)
+    )
+    sample = LogSample(start=0.0, length=3600.0, arrivals=arrivals)
+    return LogSummary(
+        files=("requests.csv",), start=0.0, end=30 * DAY, adapters=adapters, hours=(), sample=sample,
+        columns={"adapter": "model"}, without_adapter=3, too_old=2, without_time=1,
+    )  # fmt: skip
+
+
+def fleet(*, named=False, slots=3, declared=()):
+    pods = tuple(
+        Pod(name=f"pod-{number}", address=f"127.0.0.1:800{number}", limits=PodLimits(max_loras=slots))
+        for number in (1, 2)
+    )
+    return PinFleet(pods=pods, named=named, declared=declared)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return pin_plan(summary(), fleet(), options=OPTIONS)
+
+
+def test_every_figure_has_a_formula_and_a_source(plan):
+    figures = [*plan.report.figures, *plan.report.assumptions]
+    assert all(each.formula and each.source for each in figures)
+    names = [each.name for each in figures]
+    assert len(names) == len(dict.fromkeys(names))
+
+
+def test_pins_of_the_busiest_are_advised_and_keep_others_room(plan):
+    assert [each.adapter for each in plan.advice.pins] == ["tenant-1", "tenant-2"]
+    assert plan.report["slots left to others"].value == 4
+    assert plan.report["adapters for 60 %"].value == 2
+    assert "is room for 2" in " ".join(plan.report.notes)
+
+
+def test_three_cases_are_played_with_the_same_requests(plan):
+    (table,) = [each for each in plan.report.tables if each.title.startswith("sample")]
+    assert [row[:2] for row in table.rows] == [
+        ("today", "round-robin"),
+        ("lorapick, no pins", "weighted"),
+        ("lorapick, pins", "weighted, 2 pinned"),
+    ]
+    today, routed = (plan.report[f"sample: swaps, {name}"].value for name in ("today", "lorapick, no pins"))
+    assert today > routed > 0
+    removed = plan.report["sample: swaps that the policy removes"]
+    assert removed.value == pytest.approx(1 - routed / today)
+
+
+def test_the_curve_rises_to_all(plan):
+    (chart,) = plan.report.charts
+    curve = chart.curves[0].values
+    assert (chart.xs[0], chart.xs[-1], curve[0], curve[-1]) == (0.0, 6.0, 0.0, 100.0)
+    assert list(curve) == sorted(curve)
+
+
+def test_notes_say_what_was_left_out(plan):
+    told = "\n".join(plan.report.notes)
+    for words in ("3 requests for the base model", "1 rows without a time", "2 rows older"):
+        assert words in told
+
+
+def test_a_fleet_with_room_for_all_needs_no_pins():
+    found = pin_plan(summary(count=100, every=1.0), fleet(slots=8), options=OPTIONS)
+    assert any("too few to say that pins help" in note for note in found.report.notes)
+
+
+def test_logs_without_a_sample_are_not_played():
+    logs = summary()
+    logs = msgspec.structs.replace(logs, sample=msgspec.structs.replace(logs.sample, arrivals=()))
+    found = pin_plan(logs, fleet(), options=OPTIONS)
+    assert any("nothing was simulated" in note for note in found.report.notes)
+    assert found.report["whole period: swaps, today"].value > 0
+
+
+def test_same_seed_same_report(plan):
+    assert pin_plan(summary(), fleet(), options=OPTIONS).report == plan.report
+
+
+def test_each_policy_can_be_todays():
+    for policy in POLICIES:
+        (measures,) = play(
+            [Case(name="today", policy=policy, pins={})], summary(count=5).sample, fleet=fleet(), options=OPTIONS
+        )
+        assert measures.served + measures.in_flight == measures.arrivals > 0
+
+
+def test_recorded_requests_keep_their_times_and_get_lengths_where_logs_tell_none():
+    sample = LogSample(
+        start=0.0,
+        length=60.0,
+        arrivals=(LogArrival(at=7.0, adapter="a"), LogArrival(at=9.5, adapter="b", prompt_tokens=0, output_tokens=3)),
+    )
+    first, second = recorded(sample, PinOptions(prompt=30, output=20), lead=60.0)
+    assert (first.t, first.prompt_tokens, first.output_tokens) == (60.0, 30, 20)
+    assert (second.t, second.adapter, second.prompt_tokens, second.output_tokens) == (62.5, "b", 1, 3)
+
+
+def test_slots_that_leave_no_memory_are_refused():
+    with pytest.raises(ValueError, match="1000 slots of rank 16 leave no memory"):
+        check_fleet(fleet(slots=1000), OPTIONS)
+
+
+def test_pins_of_the_configuration_are_in_every_case(plan):
+    declared = (Adapter(name="tenant-6", declared=True, pin=PinSpec(replicas=1)),)
+    where = fleet(declared=declared)
+    found = pin_plan(summary(), where, options=OPTIONS)
+    assert found.advice.own == ("tenant-6",)
+    assert [list(case.pins) for case in cases_of(found.advice, where, options=OPTIONS)] == [
+        ["tenant-6"],
+        ["tenant-6"],
+        ["tenant-6", "tenant-1"],
+    ]
+
+
+# -- the configuration's section
+
+
+def test_the_section_without_a_configuration_says_how_many(plan):
+    settings = parse_settings(plan.snippet.encode() + b"discovery: {file: pods.yaml}", file="x", policies=POLICIES)
+    assert {each.name: each.pin for each in settings.adapters} == {
+        "tenant-1": PinSpec(replicas=1),
+        "tenant-2": PinSpec(replicas=1),
+    }
+
+
+def test_the_section_keeps_what_the_configuration_has():
+    before = parse_settings(CONFIG, file="x", policies=POLICIES)
+    where = PinFleet(
+        pods=tuple(
+            msgspec.structs.replace(pod, limits=PodLimits(max_loras=4)) for pod in before.discovery.pods
+        ),
+        named=True,
+        declared=before.adapters,
+    )  # fmt: skip
+    found = pin_plan(summary(), where, options=OPTIONS, section=section_of(CONFIG))
+    head, _, tail = CONFIG.decode().partition("adapters:")
+    merged = head + found.snippet + "discovery:" + tail.partition("discovery:")[2]
+    after = parse_settings(merged.encode(), file="x", policies=POLICIES)
+    assert [each.name for each in after.adapters[:4]] == ["tenant-1", "tenant-2", "yes", "tenant-6"]
+    for old, new in zip(before.adapters, after.adapters, strict=False):
+        assert msgspec.structs.replace(new, pin=old.pin) == old
+    pods = {each.adapter: each.pods for each in found.advice.pins}
+    assert {each.name: each.pin.pods for each in after.adapters if each.pin is not None} == {
+        **pods,
+        "tenant-6": ("pod-2",),
+    }
+    assert "tenant-1" in pods
+
+
+def test_nothing_to_pin_is_no_section():
+    assert pin_plan(summary(), fleet(slots=1), options=OPTIONS).snippet == ""
