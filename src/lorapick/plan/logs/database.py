@@ -1,0 +1,149 @@
+"""DuckDB over files of logs, kept small and to itself.
+
+In: files, options. Out: a database that reads those files and nothing else; its errors in our words. Not here: what it
+is asked (see `staging`, `queries`).
+
+Files are known to it by links with plain names, so that no text of a file's name gets into statements that read. It may
+open these files and its own folder, no others; it loads no extensions, so it has no network. What does not fit into
+memory is in a private folder, which goes with the database.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lorapick.plan.logs.found import LogFile
+from lorapick.plan.logs.options import LogError, LogOptions
+
+MISSING = "logs are counted with DuckDB, which is not installed: pip install 'lorapick[logs]'"
+_LINE = re.compile(r"(?:CSV Error on Line: |in line |in record/value )(\d+)", re.IGNORECASE)
+_KIND = re.compile(r"^[A-Z][A-Za-z ]{2,30} Error: ")
+_BYTE = re.compile(r'^Malformed JSON in file ".*?", at byte (\d+) in [a-z/]+ \d+: ', re.DOTALL)
+_ADVICE = ("Possible ", "* ", "LINE ", "Try ", "file = ", "file=", "This limit ")
+_LONGEST = 400
+
+
+class Database:
+    """Runs SQL."""
+
+    def __init__(self, connection: Any, links: dict[Path, str], *, duckdb: Any) -> None:
+        self._error: type[Exception] = duckdb.Error
+        self._memory: type[Exception] = duckdb.OutOfMemoryException
+        self._connection = connection
+        self._links = links
+        self._names: dict[str, str] = {}
+
+    def link(self, file: LogFile) -> str:
+        """The file as a literal of SQL."""
+        link = self._links[file.path]
+        self._names[link] = file.name
+        return text(link)
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of a statement's result.
+
+        Raises:
+            LogError: it fails; with file and line, where DuckDB tells them.
+        """
+        try:
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
+        except self._memory:
+            raise LogError("DuckDB needs more memory than it may take (--memory), or its folder is full") from None
+        except self._error as error:
+            raise LogError(self._in_words(str(error))) from None
+        return rows
+
+    def columns(self, table: str) -> list[tuple[str, Any]]:
+        """Columns of what can be read from, with DuckDB's types.
+
+        Raises:
+            LogError: it cannot be read.
+        """
+        try:
+            relation = self._connection.sql(f"SELECT * FROM {table}")  # noqa: S608 - of our own making
+            return list(zip(relation.columns, relation.types, strict=True))
+        except self._error as error:
+            raise LogError(self._in_words(str(error))) from None
+
+    def _in_words(self, message: str) -> str:
+        """`file:line: what is wrong`."""
+        file = next((name for link, name in self._names.items() if link in message), "the logs")
+        line = _LINE.search(message)
+        place = f"{file}:{line[1]}" if line else file
+        plain = _BYTE.sub(r"at byte \1 no JSON: ", _KIND.sub("", message))
+        for link, name in self._names.items():
+            plain = plain.replace(link, name)
+        told = [each.strip() for each in plain.splitlines()]
+        kept = [each for each in told if each and not each.startswith(_ADVICE) and not _LINE.match(each)]
+        return f"{place}: {'; '.join(kept[:3])[:_LONGEST]}"
+
+
+def text(value: str) -> str:
+    """A text as a literal of SQL."""
+    if "\0" in value:
+        raise LogError(f"{value!r}: a name has no character of number 0")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def name(value: str) -> str:
+    """A name, of a column say, as SQL has it."""
+    return '"' + value.replace('"', '""') + '"'
+
+
+@contextmanager
+def opened(files: Sequence[LogFile], *, options: LogOptions) -> Iterator[Database]:
+    """A database that is gone after the block, with all that it wrote.
+
+    Raises:
+        LogError: DuckDB is not installed, or its folder cannot be made.
+    """
+    duckdb = _duckdb()
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="lorapick-logs-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise LogError(f"no temporary folder (TMPDIR): {error}") from None
+    with folder:
+        place = Path(folder.name).resolve()
+        links = {file.path: _link(file, place / f"log-{number:06}{file.suffix}") for number, file in enumerate(files)}
+        try:
+            with duckdb.connect(str(place / "counting.duckdb"), config=_settings(place, options)) as connection:
+                connection.execute(_closed(files, place))
+                yield Database(connection, links, duckdb=duckdb)
+        except (duckdb.Error, OSError) as error:
+            raise LogError(f"DuckDB cannot work in {place} (TMPDIR): {error}") from None
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise LogError(MISSING) from None
+    return duckdb
+
+
+def _link(file: LogFile, link: Path) -> str:
+    link.symlink_to(file.path)
+    return str(link)
+
+
+def _settings(place: Path, options: LogOptions) -> dict[str, Any]:
+    return {
+        "threads": options.threads,
+        "memory_limit": f"{options.memory}B",
+        "temp_directory": str(place / "spilled"),
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+
+
+def _closed(files: Sequence[LogFile], place: Path) -> str:
+    """Statements after which only these files can be opened. Times without a zone are taken for UTC."""
+    paths = ", ".join(text(str(file.path)) for file in files)
+    return (
+        f"SET TimeZone = 'UTC'; SET allowed_directories = [{text(f'{place}/')}]; SET allowed_paths = [{paths}]; "
+        "SET enable_external_access = false; SET lock_configuration = true"
+    )
