@@ -5,13 +5,17 @@ In: counted logs, advice, outcomes. Out: sentences. Not here: figures.
 
 from collections.abc import Iterator, Sequence
 
-from lorapick.model.units import Ratio
+from lorapick.model.units import Ratio, Seconds
 from lorapick.plan.logs.values import LogSummary
 from lorapick.plan.pins.before_after import Outcome, removed, swap_rate
 from lorapick.plan.pins.values import DAY, FREE, NEW, Advice, Pinned, PinOptions, Remark
 from lorapick.plan.work import shown
 from lorapick.sim.metrics import METRICS
 
+HOUR: Seconds = 3600.0
+MINUTE: Seconds = 60.0
+SLOWER: Ratio = 0.05
+"""Rise of P95 from which on it is said that pins cost latency."""
 LITTLE: Ratio = 0.1
 """Share of swaps below which pins are not worth their slots."""
 FEW = 20
@@ -30,7 +34,9 @@ def of_logs(summary: LogSummary) -> Iterator[str]:
     if summary.too_old:
         yield f"{summary.too_old:,} rows older than the days asked for are left out."
     if summary.end - summary.start < DAY:
-        yield f"The logs are of {(summary.end - summary.start) / 3600:.1f} hours: their peaks are not those of a month."
+        hours = max(summary.end - summary.start, MINUTE) / HOUR
+        length = f"{hours:.0f} hours" if hours >= 2 else f"{hours * HOUR / MINUTE:.0f} minutes"
+        yield f"The logs are of {length}: their peaks are not those of a month."
 
 
 def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
@@ -94,6 +100,7 @@ def of_outcome(outcome: Outcome) -> Iterator[str]:
             "policy that knows where adapters are keeps the popular ones by itself. What helps is more slots (see "
             "`lorapick check`), or fewer adapters."
         )
+    yield from _slower(outcome)
     by_policy = removed(before, routed)
     if by_policy is not None and by_policy > (share or 0.0):
         yield f"The policy removes {shown(by_policy, 'share')} of today's swaps, before any pin."
@@ -102,6 +109,16 @@ def of_outcome(outcome: Outcome) -> Iterator[str]:
         yield (
             f"Up to {shown(lost, 'share')} of the sample were not served: so many requests are more than this fleet "
             "bears (or are longer than its memory); compare the rows with care."
+        )
+
+
+def _slower(outcome: Outcome) -> Iterator[str]:
+    """Fewer swaps are not all: requests for a pinned adapter go to where its pin is, however busy that pod is."""
+    free, held = (each.latency.p95 for each in outcome.measured[1:])
+    if free is not None and held is not None and held > (1 + SLOWER) * free:
+        yield (
+            f"P95 rises from {shown(free, 's')} to {shown(held, 's')} with pins: requests gather on the pods that have "
+            "them. Weigh that against the swaps; a smaller --target gives more copies, where there is room."
         )
 
 
