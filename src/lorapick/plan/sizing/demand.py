@@ -29,10 +29,12 @@ _LATENCIES, _SHORTEST = 20, 60
 """Times the limit, and seconds, that are measured at least: queues take time to grow."""
 WARM_UP = 0.2
 """Part of a run that is not measured, in which slots fill."""
+LONGEST = 30 * 86_400
+"""Seconds of a run; scenarios have the same limit."""
 RANK = 16
 """Of adapters that do not say."""
 SLOWEST = 0.01
-"""Requests per second below which nobody needs a search; a run would take months."""
+"""Requests per second below which nobody needs a search; runs would take weeks."""
 _SIZED = ("fleet", "fleet.pods", "fleet.slots", "fleet.kv_blocks")
 
 
@@ -70,6 +72,8 @@ def read_demand(source: str, unsaid: Unsaid, *, limit: Seconds) -> Scenario:
     Raises:
         DemandError, RolloutError, ConfigError, OSError: it is none of these, or cannot be.
     """
+    if unsaid.seconds is not None and not 1 <= unsaid.seconds <= LONGEST:
+        raise DemandError(f"--seconds {unsaid.seconds:g}: give 1 to {LONGEST:,} simulated seconds")
     for key in unsaid.overrides:
         if key in _SIZED:
             raise DemandError(f"--set {key}: how large the fleet is, is what is searched; see --pods, --slots, --model")

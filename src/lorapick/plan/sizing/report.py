@@ -20,6 +20,8 @@ GPU_HOUR = next(each for each in WASTE if each.name == "price")
 """Price of a GPU and hour: the same as of `lorapick plan bill`."""
 HOURS = next(each for each in FLEET if each.name == "hours")
 """Hours of a month."""
+_HELPS = 0.95
+"""P95 with more pods to that with fewer, above which they are said not to help."""
 _SIMULATED = "simulated; worst of the seeds"
 
 
@@ -77,11 +79,21 @@ def _verdict(sized: Sized, found: Point | None) -> Iterator[str]:
     if best.p95 is None:
         over.append("nothing was served in one of the runs")
     slots = ", ".join(str(each.slots) for each in sized.found)
+    hardly = _hardly_helps([each for one in sized.found if one.slots == best.slots for each in one.tried])
     yield (
         f"Nothing suffices among {asked.pods.least} to {asked.pods.most} pods with {slots} slots. The best that was "
         f"tried, {best.pods} pods with {best.slots} slots: {' and '.join(over)}. Allow more pods (--pods), other slots "
-        "(--slots), or a higher limit (--p95)."
+        f"(--slots), a higher limit (--p95), or take another policy (--policy).{hardly}"
     )
+
+
+def _hardly_helps(points: Sequence[Point]) -> str:
+    """Words for a P95 that more pods did not lower: an adapter's requests may all go where it is."""
+    known = sorted((each.pods, each.p95) for each in points if each.p95 is not None)[-2:]
+    if len(known) < 2 or known[1][1] < _HELPS * known[0][1]:
+        return ""
+    (few, before), (many, after) = known
+    return f" More pods hardly help: P95 is {shown(before, 's')} with {few} and {shown(after, 's')} with {many}."
 
 
 def _answer(sized: Sized, found: Point | None, *, price: Price) -> Iterator[Figure]:
