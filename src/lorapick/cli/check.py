@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from lorapick.cli import admin_client
@@ -19,9 +20,13 @@ from lorapick.cli.check_input import Asked, Unusable, case_of
 from lorapick.cli.check_text import print_verdict
 from lorapick.plan.gate.check import check as judged
 from lorapick.plan.gate.formats import to_github, to_json, to_junit
+from lorapick.plan.gate.report import Checked, report
 from lorapick.plan.gate.rollout import Traffic
 from lorapick.plan.gate.values import Level, Verdict
 from lorapick.plan.prediction.values import Costs
+from lorapick.plan.work import print_report
+from lorapick.plan.work import to_json as report_json
+from lorapick.plan.work_page import report_page
 
 
 class Format(StrEnum):
@@ -33,11 +38,7 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
-OTHERS: dict[Format, Callable[[Verdict], str]] = {
-    Format.JSON: lambda verdict: json.dumps(to_json(verdict), indent=2),
-    Format.JUNIT: to_junit,
-    Format.GITHUB: to_github,
-}
+OTHERS: dict[Format, Callable[[Verdict], str]] = {Format.JUNIT: to_junit, Format.GITHUB: to_github}
 DEFAULTS = Costs()
 
 
@@ -69,7 +70,14 @@ def check(
     swap: Annotated[float, typer.Option(help="Seconds that a load keeps requests waiting.")] = DEFAULTS.swap,
     latency: Annotated[float, typer.Option(help="Median seconds of requests without a swap.")] = DEFAULTS.latency,
     latency_p95: Annotated[float, typer.Option(help="Their 95th percentile.")] = DEFAULTS.latency_p95,
+    model: Annotated[
+        str | None, typer.Option(help="What the pods serve: a common model's name, or a config.json. Default: by name.")
+    ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to say it.")] = Format.TEXT,
+    show_work: Annotated[
+        bool, typer.Option("--show-work", help="With formulas and sources; in text and JSON.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with charts to this file.")] = None,
 ) -> None:
     """Predict what a rollout of adapters would do to the fleet, and fail if that is bad."""
     asked = Asked(
@@ -79,20 +87,38 @@ def check(
         slots=slots,
         pods=pods,
         pins=tuple(pin or ()),
+        model=model,
     )
     costs = Costs(swap=swap, latency=latency, latency_p95=latency_p95)
     try:
         fleet = _fleet(config, admin)
         case = case_of(fleet, asked, Traffic(rate=rate, zipf=zipf))
         verdict = judged(case.then, today=case.now, rules=fleet.rules, costs=costs, faults=case.faults)
+        checked = Checked(
+            now=case.now, then=case.then, rules=fleet.rules, costs=costs, verdict=verdict, told_by=fleet.told_by
+        )
+        if html is not None:
+            html.write_text(report_page(report(checked, curves=True)), encoding="utf-8")
     except Unusable as error:
         print(f"lorapick check: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
+    _say(checked, form, show_work=show_work)
+    raise typer.Exit(1 if verdict.level is Level.FAIL else 0)
+
+
+def _say(checked: Checked, form: Format, *, show_work: bool) -> None:
+    """Print the verdict; its work comes after it in text, and as a key of its own in JSON."""
+    verdict, work = checked.verdict, report(checked, curves=False) if show_work else None
     if form is Format.TEXT:
-        print_verdict(admin_client.console(), verdict, rules=fleet.rules, costs=costs)
+        console = admin_client.console()
+        print_verdict(console, verdict, rules=checked.rules, costs=checked.costs)
+        if work is not None:
+            print_report(console, msgspec.structs.replace(work, title="\nhow", tables=(), notes=()), show_work=True)
+    elif form is Format.JSON:
+        found = to_json(verdict) if work is None else {**to_json(verdict), "work": report_json(work)}
+        print(json.dumps(found, indent=2))
     else:
         print(OTHERS[form](verdict))
-    raise typer.Exit(1 if verdict.level is Level.FAIL else 0)
 
 
 def _fleet(config: Path | None, admin: str | None) -> Fleet:

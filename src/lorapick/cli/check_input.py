@@ -19,7 +19,7 @@ from lorapick.plan.gate.reading import LARGEST, parse, split_of
 from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError, Traffic, after, near, today
 from lorapick.plan.gate.values import Finding, Plan
 from lorapick.plan.prediction.values import Demand, FleetShape
-from lorapick.plan.sizes.models import BaseModel
+from lorapick.plan.sizes.models import BaseModel, read_model
 from lorapick.wire.adapter_source import AdapterSourceError
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, facts
 
@@ -36,8 +36,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     slots: int | None
     pods: int | None
     pins: tuple[AdapterName, ...]
-    model: BaseModel | None = None
-    """What the pods serve; None: by the name that they have for it."""
+    model: str | None = None
+    """What the pods serve, as `plan.sizes.models.read_model` takes it; None: by the name that they have for it."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +68,7 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     """Put fleet and rollout together.
 
     Raises:
+        UnknownModelError: `asked.model` is none.
         RolloutError: a file is none of those that can be read, or contradicts what there is.
         AdapterSourceError: an adapter's own files cannot be read.
         PeftError: or contradict one another.
@@ -88,7 +89,8 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     now = Plan(fleet=fleet.shape, demand=before)
     then = Plan(fleet=_shape(fleet.shape, slots=asked.slots, pods=asked.pods), demand=demand)
     names = [each.adapter for each in demand]
-    told = _faults(fleet, found, names=names, model=asked.model)
+    model = None if asked.model is None else read_model(asked.model)
+    told = _faults(fleet, found, names=names, model=model)
     if asked.today is not None:
         known = dict.fromkeys((*fleet.rates, *(each.name for each in fleet.adapters)))
         told = (*told, *strangers([each.name for each in listed], known, told_by=fleet.told_by, file=str(asked.today)))

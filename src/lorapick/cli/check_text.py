@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lorapick.cli.admin_client import printable
-from lorapick.plan.gate.formats import remedy
+from lorapick.plan.gate.formats import NOTHING, headline, remedy
 from lorapick.plan.gate.values import Level, Rules, Verdict
 from lorapick.plan.prediction.values import Costs, Prediction
 
-WORDS = {Level.OK: "passes", Level.WARN: "passes with warnings", Level.FAIL: "fails"}
 WATCH = (
     "watch mean residency (5 min warns, 1 min pages), swaps per second and pod (0.5), active adapters per slot (0.8): "
     "`lorapick dashboards` writes the alerts"
@@ -23,24 +22,32 @@ WATCH = (
 
 def print_verdict(console: Console, verdict: Verdict, *, rules: Rules, costs: Costs) -> None:
     """The verdict, its figures, the findings, what would pass, and what was assumed."""
-    console.print(f"{WORDS[verdict.level]}: {_what(verdict)}", markup=False, soft_wrap=True)
+    console.print(headline(verdict), markup=False, soft_wrap=True)
     console.print(_figures(verdict))
     for finding in verdict.findings:
         if finding.level is not Level.OK:
             console.print(
                 f"{finding.level.value:5}{finding.rule}: {printable(finding.message)}", markup=False, soft_wrap=True
             )
-    if verdict.changes:
-        cheapest = verdict.cheapest
-        console.print(
-            "\nwhat would pass, cheapest first:" if cheapest else "\nnothing tried would pass:", soft_wrap=True
-        )
-        for change in verdict.changes:
-            mark = "→" if change is cheapest else " "
-            console.print(f"{mark} {printable(remedy(change))}; costs {change.costs}", markup=False, soft_wrap=True)
-        console.print(f"  {WATCH}", markup=False, soft_wrap=True)
+    for line in _changes(verdict):
+        console.print(printable(line), markup=False, soft_wrap=True)
     for line in assumed(rules, costs):
         console.print(line, markup=False, style="dim", soft_wrap=True)
+
+
+def _changes(verdict: Verdict) -> Iterator[str]:
+    if not verdict.changes:
+        return
+    best = verdict.cheapest or verdict.closest
+    yield ""
+    yield "what would pass, cheapest first:" if verdict.cheapest else f"{NOTHING}; what comes closest is marked:"
+    for change in verdict.changes:
+        yield f"{'→' if change is best else ' '} {remedy(change)}; costs {change.costs}"
+        if change is verdict.closest:
+            yield from (f"    {each.rule}: {each.message}" for each in change.failing)
+    if any(each.adapter is not None and each.level is Level.FAIL for each in verdict.findings):
+        yield "  and none of them mends what is said of single adapters above"
+    yield f"  {WATCH}"
 
 
 def assumed(rules: Rules, costs: Costs) -> Iterator[str]:
@@ -56,13 +63,6 @@ def assumed(rules: Rules, costs: Costs) -> Iterator[str]:
     )
 
 
-def _what(verdict: Verdict) -> str:
-    parts = [f"{verdict.after.active} active adapters on {verdict.after.slots} slots"]
-    if verdict.today is not None:
-        parts.append(f"{len(verdict.added)} added, {len(verdict.removed)} removed")
-    return ", ".join(parts)
-
-
 def _figures(verdict: Verdict) -> Table:
     table = Table(box=None, pad_edge=False)
     heads = ("", "today", "then") if verdict.today is not None else ("", "predicted")
@@ -76,7 +76,7 @@ def _figures(verdict: Verdict) -> Table:
 
 def _column(of: Prediction) -> dict[str, str]:
     return {
-        "active adapters / slots": f"{of.active}/{of.slots} = {of.active_per_slot:.2f}",
+        "active adapters / slots": f"{of.active}/{of.slots}" + (f" = {of.active_per_slot:.2f}" if of.slots else ""),
         "requests per second": f"{of.requests:.3g}",
         "hits": "–" if of.hit_ratio is None else f"{of.hit_ratio:.1%}",
         "swaps/s/pod": f"{of.swap_rate:.3f}",

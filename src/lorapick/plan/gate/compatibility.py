@@ -69,10 +69,10 @@ class _Judge:
         """Of one adapter."""
         if not adapter.name.isprintable() or " " in adapter.name:
             message = f"{adapter.name!r} is no name of an adapter: printable and without blanks; rename it"
-            yield _fault(adapter, MisfitReason.NAME, message)
+            yield _fault(adapter, Misfit(MisfitReason.NAME, message))
         foreign = self._foreign(adapter, files)
         if foreign is not None:
-            yield _fault(adapter, MisfitReason.BASE_MODEL, foreign)
+            yield _fault(adapter, Misfit(MisfitReason.BASE_MODEL, foreign))
         found = [self._misfits(adapter, pod, files=files, modules=foreign is None) for pod in self._pods]
         unfit = [each for each in found if each]
         nowhere = len(unfit) == len(self._pods)
@@ -80,7 +80,7 @@ class _Judge:
         for misfit in unfit[0] if unfit else ():
             # What is said of modules names the model and no pod.
             words = misfit.message if misfit.reason is MisfitReason.MODULES else f"{misfit.message}{others}"
-            yield _fault(adapter, misfit.reason, words, level=Level.FAIL if nowhere else Level.WARN)
+            yield _fault(adapter, misfit._replace(message=words), level=Level.FAIL if nowhere else Level.WARN)
 
     def _foreign(self, adapter: Adapter, files: AdapterFiles | None) -> str | None:
         """What to say of an adapter whose own files name a base model that no pod serves."""
@@ -116,5 +116,5 @@ class _Judge:
         return next((model for name in named if name and (model := _built_in(name)) is not None), None)
 
 
-def _fault(adapter: Adapter, reason: MisfitReason, message: str, *, level: Level = Level.FAIL) -> Finding:
-    return Finding(rule=reason.value, level=level, message=message, adapter=adapter.name)
+def _fault(adapter: Adapter, misfit: Misfit, *, level: Level = Level.FAIL) -> Finding:
+    return Finding(rule=misfit.reason.value, level=level, message=misfit.message, adapter=adapter.name)

@@ -1,4 +1,4 @@
-"""A verdict for other programs: JSON, GitHub's workflow commands, JUnit's XML.
+"""A verdict for other programs: JSON, GitHub's workflow commands, JUnit's XML; and lines that all of them share.
 
 In: a `Verdict`. Out: text. Not here: text for people (see `cli.check_text`).
 """
@@ -11,7 +11,9 @@ import msgspec
 
 from lorapick.plan.gate.values import Change, Finding, Level, Verdict
 
+WORDS = {Level.OK: "passes", Level.WARN: "passes with warnings", Level.FAIL: "fails"}
 _COMMANDS = {Level.FAIL: "error", Level.WARN: "warning"}
+NOTHING = "nothing that was tried would pass"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -20,8 +22,8 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(verdict)
     for change in found["changes"]:
         del change["plan"]
-    cheapest = verdict.cheapest
-    return {**found, "cheapest": None if cheapest is None else cheapest.kind}
+    kinds = {"cheapest": verdict.cheapest, "closest": verdict.closest}
+    return {**found, **{name: None if change is None else change.kind for name, change in kinds.items()}}
 
 
 def to_github(verdict: Verdict) -> str:
@@ -34,7 +36,10 @@ def to_github(verdict: Verdict) -> str:
         for each in verdict.findings
         if each.level in _COMMANDS
     ]
-    lines += [f"::notice title=lorapick check::{_data(remedy(each))}" for each in verdict.changes if each.passes]
+    told = [remedy(each) for each in verdict.changes if each.passes]
+    if verdict.closest is not None:
+        told = [f"{NOTHING}; closest: {remedy(verdict.closest)}"]
+    lines += [f"::notice title=lorapick check::{_data(each)}" for each in told]
     return "\n".join(lines)
 
 
@@ -47,6 +52,14 @@ def to_junit(verdict: Verdict) -> str:
         suite.append(_case(each, verdict))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in a line."""
+    parts = [f"{WORDS[verdict.level]}: {verdict.after.active} active adapters on {verdict.after.slots} slots"]
+    if verdict.today is not None:
+        parts.append(f"{len(verdict.added)} added, {len(verdict.removed)} removed")
+    return ", ".join(parts)
 
 
 def remedy(change: Change) -> str:
@@ -65,7 +78,8 @@ def _case(finding: Finding, verdict: Verdict) -> ElementTree.Element:
     if finding.level is Level.FAIL:
         failure = ElementTree.SubElement(case, "failure", {"message": _xml(finding.message)})
         if finding.adapter is None:
-            failure.text = _xml("\n".join(remedy(each) for each in verdict.changes))
+            first = [f"{NOTHING}:"] if verdict.closest is not None else []
+            failure.text = _xml("\n".join([*first, *(remedy(each) for each in verdict.changes)]))
     elif finding.level is Level.WARN:
         ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {finding.message}")
     return case

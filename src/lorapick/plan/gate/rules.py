@@ -22,6 +22,11 @@ def worst(findings: Iterable[Finding]) -> Level:
 
 
 def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> Iterator[Finding]:
+    if after.active == 0:
+        message = (
+            "nobody asks for any adapter, so there are no hits and no swaps to predict; give rates, or a total (--rate)"
+        )
+        yield Finding(rule="traffic", level=Level.WARN, message=message)
     yield _active(after, rules)
     if after.hit_ratio is not None:
         yield Finding(
@@ -42,6 +47,9 @@ def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> I
 
 
 def _active(after: Prediction, rules: Rules) -> Finding:
+    if after.slots == 0:
+        message = "the pods have no slots, so no adapter can be served; start them with --max-loras 1 or more"
+        return Finding(rule="active_adapters", level=Level.FAIL, message=message)
     ratio = after.active_per_slot
     return Finding(
         rule="active_adapters",

@@ -81,6 +81,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Of what would be left."""
     prediction: Prediction
     plan: Plan
+    failing: tuple[Finding, ...] = ()
+    """Rules that would still fail."""
+
+    @property
+    def shortfall(self) -> tuple[float, ...]:
+        """How far it is from passing; smaller is closer. Rules that fail count first, then misses, then swaps."""
+        found = self.prediction
+        return (len(self.failing), 1.0 - (1.0 if found.hit_ratio is None else found.hit_ratio), found.worst_swap_rate)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,3 +109,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def cheapest(self) -> Change | None:
         """That would pass; None: nothing fails, or none of them does."""
         return next((change for change in self.changes if change.passes), None)
+
+    @property
+    def closest(self) -> Change | None:
+        """That comes closest to passing where none passes; None: one does, or none was looked for."""
+        if self.cheapest is not None or not self.changes:
+            return None
+        return min(self.changes, key=lambda change: change.shortfall)
