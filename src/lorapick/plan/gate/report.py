@@ -129,13 +129,13 @@ def _assumptions(checked: Checked) -> Iterator[Figure]:
     yield Figure("policy", fleet.policy, "", "picking.policy", told)
     for name, what in _COSTS.items():
         value = getattr(costs, name)
-        yield Figure(name.replace("_", "-"), value, "s", what, ARTICLE if value == getattr(Costs(), name) else GIVEN)
+        yield Figure(name.replace("_", " "), value, "s", what, ARTICLE if value == getattr(Costs(), name) else GIVEN)
     for name, unit, what in _RULES:
         value = getattr(rules, name)
         default = value == getattr(Rules(), name)
         key = _KEYS.get(name)
         source = f"default of {key}" if key and default else f"{key} in {told}" if key else "R1.8 of the specification"
-        yield Figure(name.replace("_", " "), value, unit, what, source)
+        yield Figure(f"bound of {name.replace('_', ' ')}", value, unit, what, source)
 
 
 _COSTS = {
@@ -163,8 +163,8 @@ _KEYS = {
 
 
 def _tables(verdict: Verdict) -> Iterator[Table]:
-    rows = tuple((each.rule, each.level.value, _clean(each.message)) for each in verdict.findings)
-    yield Table("findings", ("rule", "level", "why"), rows)
+    rows = tuple((_clean(each.message), each.rule, each.level.value) for each in verdict.findings)
+    yield Table("findings", ("", "rule", "level"), rows)
     if verdict.changes:
         best = verdict.cheapest
         title = "what would pass, cheapest first" if best else "nothing that was tried would pass"

@@ -56,8 +56,10 @@ def _figures(sized: Sized) -> Iterator[Figure]:
     size, source = sized.size, HU if sized.folder is None or sized.folder.tensors is None else _HEADER
     parameters, memory = _article(sized)
     yield Figure("parameters", size.parameters, "", _sum(size), source, parameters)
-    width = f"{size.parameters:,} × {DTYPES[sized.dtype]} bytes" if sized.dtype in DTYPES else "sum over its tensors"
-    yield Figure(f"bytes ({sized.dtype})", size.size, "bytes", width, source, memory)
+    width, where = "sum over its tensors", source
+    if sized.dtype in DTYPES:
+        width, where = f"{size.parameters:,} × {DTYPES[sized.dtype]} bytes", f"width of {sized.dtype}"
+    yield Figure(f"bytes ({sized.dtype})", size.size, "bytes", width, where, memory)
     if sized.by_configuration is not None:
         by = sized.by_configuration
         yield Figure("parameters by the configuration", by.parameters, "", _sum(by), HU)
@@ -134,16 +136,20 @@ def _assumptions(sized: Sized) -> Iterator[Figure]:
     source = GIVEN if sized.folder is None else "adapter_config.json"
     if sized.model is not None:
         shape, where = sized.model.shape, sized.model.source
-        yield Figure("base model", sized.model.name, "", "", where)
-        for name, value in (
-            ("layers", shape.layers), ("hidden", shape.hidden), ("heads", shape.heads),
-            ("key-value heads", shape.kv_heads), ("head width", shape.head_dim), ("feed-forward", shape.intermediate),
-            ("experts", shape.experts or None),
+        yield Figure("base model", sized.model.name, "", f"model_type {shape.model_type}", where)
+        for name, value, key in (
+            ("layers", shape.layers, "num_hidden_layers"), ("hidden", shape.hidden, "hidden_size"),
+            ("heads", shape.heads, "num_attention_heads"), ("key-value heads", shape.kv_heads, "num_key_value_heads"),
+            ("head width", shape.head_dim, "head_dim, or hidden_size / heads"),
+            ("feed-forward", shape.intermediate, "intermediate_size"),
+            ("experts", shape.experts or None, "of each layer that has any"),
         ):  # fmt: skip
-            yield Figure(name, value, "", "", where)
-    yield Figure("rank", sized.config.r, "", "", source)
-    yield Figure("alpha", sized.config.lora_alpha, "", "", source)
-    yield Figure("type", sized.dtype, "", "", GIVEN if sized.folder is None else _HEADER)
+            if value is not None:
+                yield Figure(name, value, "", key, where)
+    yield Figure("rank", sized.config.r, "", "r, of every pair that no pattern names", source)
+    yield Figure("alpha", sized.config.lora_alpha, "", "lora_alpha", source)
+    kind = GIVEN if sized.folder is None or sized.folder.tensors is None else _HEADER
+    yield Figure("type", sized.dtype, "", "of every parameter", kind)
 
 
 def _modules(size: AdapterSize) -> Table:
