@@ -63,6 +63,7 @@ def pins(
     cover: Annotated[str, typer.Option(help="Share of the requests that pins should answer.")] = "70%",
     service: ServiceOption = None,
     target: Annotated[float, typer.Option(help="Requests of one adapter that one pod runs at once.")] = _DEFAULT.target,
+    without_new: Annotated[bool, typer.Option("--without-new", help="No pins for who is new: experiments.")] = False,
     policy_now: Annotated[str, typer.Option(help="How requests are sent today.")] = _DEFAULT.policy_now,
     days: Annotated[float, typer.Option(help="Of the logs, the last ones.")] = _LOGS.days,
     adapter_column: Annotated[str | None, typer.Option(help="With the adapter's name. Default: by its name.")] = None,
@@ -104,6 +105,7 @@ def pins(
             return
         asked = Asked(logs=tuple(logs or ()), counted=counted, options=reading)
         lengths = PinOptions(prompt=prompt, output=output, hardware=hardware, policy_now=policy_now, seed=seed)
+        lengths = msgspec.structs.replace(lengths, without_new=without_new)
         options = _options(lengths, cover=cover, service=service, target=target)
         plan = _planned(asked, _fleet(config, pods, slots=slots), options=options)
         _tell(plan, as_json=as_json, html=html, snippet=snippet, show_work=show_work)

@@ -39,7 +39,7 @@ def advise(summary: LogSummary, fleet: PinFleet, *, options: PinOptions) -> Advi
         raise ValueError("the fleet has no pods; pins need slots: list pods in the configuration, or give --pods")
     own = own_pins(fleet)
     pods = [_room(pod, own) for pod in fleet.pods]
-    chosen = choose(summary, fleet, cover=options.cover, own=[name for name, rows in own.items() if rows])
+    chosen = choose(summary, fleet, options=options, own=[name for name, rows in own.items() if rows])
     room = sum(pod.room for pod in pods)
     slots = max(pod.limits.max_loras for pod in fleet.pods)
     drafts = [_draft(each, summary, options=options, slots=slots) for each in chosen.adapters]

@@ -12,7 +12,7 @@ from lorapick.plan.pins.predicting import length_of
 from lorapick.plan.pins.simulating import LEAD, WARM_UP, Case
 from lorapick.plan.pins.values import PinOptions
 from lorapick.plan.prediction.values import Costs, Prediction
-from lorapick.plan.work import GIVEN, Figure, Table, shown
+from lorapick.plan.work import GIVEN, Figure, Table, plain, shown
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.measures import Measures
 from lorapick.sim.metrics import METRICS
@@ -117,7 +117,7 @@ def _row(measures: Measures) -> tuple[str, ...]:
 
 
 def _rate(rate: float) -> str:
-    return f"{rate:.3f}"
+    return plain(float(f"{rate:.3g}"))
 
 
 def assumed_of(summary: LogSummary, options: PinOptions) -> tuple[Figure, ...]:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from lorapick.model.units import AdapterName, Ratio
 from lorapick.plan.logs.values import LogAdapter, LogSummary
-from lorapick.plan.pins.values import DAY, GONE, NEW, LeftOut, PinFleet, Remark
+from lorapick.plan.pins.values import DAY, GONE, NEW, LeftOut, PinFleet, PinOptions, Remark
 
 LONGEST = 4096
 """Characters of a name that a configuration may have."""
 _ROUNDING = 1e-9
+_NEWCOMER = "first seen in the last days (--without-new)"
 
 
 class Chosen(NamedTuple):
@@ -42,19 +43,21 @@ def count_for(adapters: Sequence[LogAdapter], share: Ratio) -> int:
     return len(adapters)
 
 
-def choose(summary: LogSummary, fleet: PinFleet, *, cover: Ratio, own: Collection[AdapterName]) -> Chosen:
+def choose(summary: LogSummary, fleet: PinFleet, *, options: PinOptions, own: Collection[AdapterName]) -> Chosen:
     """The fewest adapters that cover the share together with those that are pinned already (`own`)."""
     current = [each for each in summary.adapters if not gone(each, summary)]
     total = sum(each.requests for each in current)
     have = before = sum(each.requests for each in current if each.adapter in own)
-    wanted = cover * total
+    wanted = options.cover * total
     chosen, left_out = [], []
     for each in summary.adapters:
         if have >= wanted - _ROUNDING * wanted:
             break
         if each.adapter in own:
             continue
-        why = _unfit(each, summary, fleet=fleet)
+        why = _unfit(each, summary, fleet=fleet) or (
+            _NEWCOMER if options.without_new and remark_of(each, summary) else None
+        )
         if why is None:
             chosen.append(each)
             have += each.requests

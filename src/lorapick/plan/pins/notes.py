@@ -3,6 +3,7 @@
 In: counted logs, advice, outcomes. Out: sentences. Not here: figures.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 from lorapick.model.units import Ratio, Seconds
@@ -18,8 +19,8 @@ SLOWER: Ratio = 0.05
 """Rise of P95 from which on it is said that pins cost latency."""
 LITTLE: Ratio = 0.1
 """Share of swaps below which pins are not worth their slots."""
-FEW = 20
-"""Swaps in the sample below which a difference may be chance."""
+DEVIATIONS = 2.0
+"""Below so many standard deviations a difference of two counts may be chance; as if swaps came independently."""
 LOST: Ratio = 0.01
 """Share of requests not served from which on the fleet is too small for the sample."""
 _LISTED = 5
@@ -55,12 +56,16 @@ def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
         "not pinned would else wait for the last slots."
     )
     yield from _short(advice.pins)
-    yield from (f"{each.adapter} ({shown(each.share, 'share')}) is not pinned: {each.why}." for each in advice.left_out)
+    for why in dict.fromkeys(each.why for each in advice.left_out):
+        left_out = [each for each in advice.left_out if each.why == why]
+        share = shown(sum(each.share for each in left_out), "share")
+        yield f"Not pinned, with {share} of the requests: {_listed([each.adapter for each in left_out])}: {why}."
     new = [each.adapter for each in advice.pins if each.remark is Remark.NEW]
     if new:
         yield (
             f"{_listed(new)}: first seen in the last {NEW / DAY:.0f} days. Pins should not hold experiments, or what "
-            "is to be tried is protected from what has to work; a new version of an old adapter is none."
+            "is to be tried is protected from what has to work; a new version of an old adapter is none. "
+            "--without-new leaves them out."
         )
 
 
@@ -84,10 +89,10 @@ def of_outcome(outcome: Outcome) -> Iterator[str]:
     share = removed(routed, pinned)
     if share is None:
         yield "With lorapick's policy nothing swaps even without pins: they would only hold slots."
-    elif outcome.measured[1].swaps < FEW:
+    elif _by_chance(*(each.swaps for each in outcome.measured[1:])):
         yield (
-            f"With lorapick's policy {outcome.measured[1].swaps} swaps are left in the sample, and with pins "
-            f"{outcome.measured[2].swaps}: too few to say that pins help."
+            f"Pins change the sample's swaps from {outcome.measured[1].swaps:,} to {outcome.measured[2].swaps:,}, "
+            "which may be chance: no help that one could tell."
         )
     elif share < 0:
         yield (
@@ -112,13 +117,17 @@ def of_outcome(outcome: Outcome) -> Iterator[str]:
         )
 
 
+def _by_chance(before: int, after: int) -> bool:
+    return abs(before - after) < DEVIATIONS * math.sqrt(before + after)
+
+
 def _slower(outcome: Outcome) -> Iterator[str]:
-    """Fewer swaps are not all: requests for a pinned adapter go to where its pin is, however busy that pod is."""
+    """Fewer swaps are not all that counts."""
     free, held = (each.latency.p95 for each in outcome.measured[1:])
     if free is not None and held is not None and held > (1 + SLOWER) * free:
         yield (
-            f"P95 rises from {shown(free, 's')} to {shown(held, 's')} with pins: requests gather on the pods that have "
-            "them. Weigh that against the swaps; a smaller --target gives more copies, where there is room."
+            f"In the sample P95 rises from {shown(free, 's')} to {shown(held, 's')} with pins. Weigh that against the "
+            "swaps before you pin."
         )
 
 

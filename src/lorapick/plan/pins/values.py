@@ -58,6 +58,8 @@ class PinOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a request is on its pod; None: from its tokens."""
     target: float = DEFAULT_RULES.target
     """Requests of one adapter that one pod runs at once."""
+    without_new: bool = False
+    """Whether who came first in the last days gets no pin."""
     policy_now: str = ROUND_ROBIN
     """How requests are sent today."""
     seed: int = 1

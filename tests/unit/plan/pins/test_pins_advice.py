@@ -116,6 +116,13 @@ def test_who_is_gone_is_not_pinned_and_who_is_new_is_flagged():
     assert [each.adapter for each in found.left_out] == ["legal-v3"] and "12 days" in found.left_out[0].why
 
 
+def test_who_is_new_can_be_left_out():
+    logs = summary(logged("old", 50), logged("try", 40, first=MONTH - DAY), logged("b", 30))
+    found = advise(logs, fleet(8), options=PinOptions(cover=0.6, without_new=True))
+    assert [each.adapter for each in found.pins] == ["old", "b"]
+    assert [each.adapter for each in found.left_out] == ["try"]
+
+
 def test_logs_of_a_day_do_not_tell_who_is_new():
     logs = msgspec.structs.replace(summary(logged("a", 5, first=DAY / 2, last=DAY)), end=DAY)
     assert advise(logs, fleet(8), options=PinOptions()).pins[0].remark is None
