@@ -58,6 +58,7 @@ def test_nothing_suffices_is_exit_code_1_and_says_what_exceeds_what(demand):
     result = ran(demand, *QUICK[2:], "--p95", "50ms")
     assert result.exit_code == 1
     assert "Nothing suffices" in result.output and "exceeds the limit of 50 ms" in result.output
+    assert "Spare pods" not in result.output, "there is nothing to have spares of"
     told = figures(ran(demand, *QUICK[2:], "--p95", "50ms", "--json"))
     assert (told["pods"], told["an hour"], told["P95"]) == (None, None, None)
 

@@ -42,7 +42,10 @@ def sizing_report(sized: Sized, price: Price) -> Report:
     """Everything that is known."""
     found, asked = cheapest(sized.found), sized.asked
     answers = [each.best for each in sized.found if each.best is not None]
-    notes = [*_verdict(sized, found), *sized.refused, *filter(None, [other_kv(asked.memory)]), _MONOTONE, _SPARES]
+    other = other_kv(asked.memory)
+    notes = [*_verdict(sized, found), *sized.refused, *([] if other is None else [other])]
+    if found is not None:
+        notes += [_MONOTONE, _SPARES]
     return Report(
         f"pods and slots for {asked.scenario.title}: P95 of at most {shown(asked.limits.p95, 's')}, "
         f"{shown(asked.limits.lost, 'share')} lost",
