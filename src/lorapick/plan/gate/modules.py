@@ -73,9 +73,12 @@ def _side(each: Projection) -> float:
 
 
 def _near(name: str, modules: Sequence[Projection]) -> str:
+    """Names that may be meant: `up_proj` by `mlp.up`, `q_proj` by `query`."""
     names = list(dict.fromkeys(each.name for each in modules))
     last = name.rpartition(".")[2]
-    found = [each for each in names if last and last in each] or difflib.get_close_matches(last, names, n=2, cutoff=0.5)
+    found = [each for each in names if last and last in each]
+    found = found or difflib.get_close_matches(last, names, n=2, cutoff=0.7)
+    found = found or [each for each in names if "_proj" in each and last.startswith(each.removesuffix("_proj"))]
     return f" (near: {', '.join(found)})" if found else ""
 
 
