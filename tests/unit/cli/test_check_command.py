@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from lorapick.cli.check import register
 from lorapick.model.signals import AdapterSignals, FleetSignals, Signals
+from lorapick.testing.peft_files import write_adapter
 from lorapick.testing.published import small_fleet
 from lorapick.testing.served import served
 
@@ -136,6 +137,50 @@ def test_a_running_picker_tells_its_fleet_and_traffic(admin):
     assert result.output.startswith("passes: 3 active adapters on 12 slots, 1 added, 0 removed")
 
 
+def test_the_work_is_shown():
+    result = run(AB_TEST, *TODAY, "--show-work")
+    assert result.exit_code == 1
+    assert result.output.startswith(run(AB_TEST, *TODAY).output)
+    for words in ("60 / 32", "default of alerts.hit_ratio", "Che, Tung and Wang"):
+        assert words in result.output
+    work = json.loads(run(AB_TEST, *TODAY, "--show-work", "--format", "json").output)["work"]
+    figures = {each["name"]: each for each in work["figures"]}
+    assert figures["active adapters / slots then"]["value"] == 1.875
+    assert figures["hits today"]["formula"].startswith("1 − 0.3")
+
+
+def test_a_page(tmp_path):
+    page = tmp_path / "check.html"
+    assert run(AB_TEST, *TODAY, "--html", str(page), "--format", "github").exit_code == 1
+    text = page.read_text()
+    assert "<svg" in text and "hits by slots" in text and "5 slots per pod instead of 4" in text
+
+
+def test_what_pods_serve_under_a_name_of_their_own(tmp_path):
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text('{base_model: ours, discovery: {pods: [{name: a, address: "10.0.0.1:80"}]}}')
+    arguments = (str(EXAMPLES / "peft"), "--config", str(fleet), "--rate", "2")
+    assert "fail modules" not in run(*arguments).output
+    result = run(*arguments, "--model", "phi-4")
+    assert result.exit_code == 1
+    assert "fail modules: legal@8 changes q_proj, v_proj, which phi-4 does not have" in result.output
+
+
+def test_the_folder_one_is_in(tmp_path, monkeypatch):
+    folder = write_adapter(tmp_path / "legal@9", rank=8)
+    monkeypatch.chdir(folder)
+    result = run(".", *TODAY, "--format", "json")
+    assert json.loads(result.output)["added"] == ["legal@9"]
+
+
+def test_faults_of_adapters_stay_whatever_helps(tmp_path):
+    file = tmp_path / "more.json"
+    file.write_text(json.dumps({"add": [{"name": f"x{n}", "rank": 4096} for n in range(30)]}))
+    result = run(str(file), *TODAY)
+    assert result.exit_code == 1
+    assert "none of them mends what is said of single adapters above" in result.output
+
+
 # -- bad input
 
 
@@ -151,6 +196,11 @@ def test_a_running_picker_tells_its_fleet_and_traffic(admin):
         ([*TODAY, "--split", "tenant-1-v2: 50, x: 50"], "did you mean"),
         ([*TODAY, "--slots", "0"], "--slots 0: 1 or more"),
         ([*TODAY, "--pin", "nobody"], "no such adapter"),
+        ([*TODAY, "--pin", "tenant-1-v2"], "did you mean"),
+        ([*TODAY, "--pods", "10001"], "--pods 10001: 1 or more, up to 10000"),
+        ([*TODAY, "--model", "lama-3.1-8b"], "near: llama-3.1-8b"),
+        ([*TODAY, "--html", "none/page.html"], "No such file"),
+        ([*TODAY, "--zipf", "nan"], "an exponent from 0 to 100"),
         ([*TODAY, "--swap", "-1"], "give 0 or more"),
         ([str(EXAMPLES), *TODAY], "no folder in it has an adapter_config.json"),
     ],

@@ -11,13 +11,16 @@ A file is one of these:
     a document      a mapping with `adapters`, `add`, `remove`, `split`
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import yaml
 
 from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError
 
+_LOADER: type[yaml.SafeLoader | yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LARGEST = 4 * 1024 * 1024
 """Bytes of a file that is still read."""
 KEYS = ("adapters", "add", "remove", "split")
@@ -33,7 +36,11 @@ def parse(content: bytes, *, file: str) -> Rollout:
         raise RolloutError(f"{file}: larger than {LARGEST} bytes, so not a list of adapters")
     try:
         text = content.decode()
-        return _lines(text) if not file.endswith((".yaml", ".yml", ".json")) else _document(msgspec.yaml.decode(text))
+        if not file.endswith((".yaml", ".yml", ".json")):
+            return _lines(text)
+        found = msgspec.yaml.decode(text)
+        _require_once(text)
+        return _document(found)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as error:
         raise RolloutError(f"{file}: {error}") from None
 
@@ -58,6 +65,25 @@ def split_of(text: str) -> dict[str, float]:
             raise RolloutError(f"split {text!r}: {name} is there twice")
         weights[name] = number
     return weights
+
+
+def _require_once(text: str) -> None:
+    """Refuse mappings that have a key twice: readers of YAML and JSON keep the last one, and say nothing."""
+    seen: dict[int, None] = {}
+    left = [yaml.compose(text, Loader=_LOADER)]
+    while left:
+        node = left.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen[id(node)] = None
+        if isinstance(node, yaml.MappingNode):
+            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            twice = next((str(key) for key, count in keys.items() if count > 1), None)
+            if twice is not None:
+                raise RolloutError(f"{twice} is there twice in line {node.start_mark.line + 1}; name each once")
+            left += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            left += node.value
 
 
 def _lines(text: str) -> Rollout:
