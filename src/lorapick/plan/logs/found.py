@@ -1,16 +1,12 @@
-"""Files of logs: which there are, and their first bytes.
+"""Files of logs: which there are.
 
 In: names of files, directories, patterns. Out: files with their format. Not here: what is in them (see `shapes`).
 """
 
 import glob
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, TypeAlias
-
-import zstandard
+from typing import Literal, NamedTuple, TypeAlias
 
 from lorapick.plan.logs.options import LogError
 
@@ -25,8 +21,6 @@ FORMATS: dict[str, Format] = {
     ".pq": "parquet",
 }
 COMPRESSED = (".gz", ".zst")
-HEAD = 2**16
-"""Bytes in which a header or the begin of a JSON document is looked for."""
 _SHOWN = ".json, .jsonl, .ndjson, .csv, .tsv (also .gz, .zst) or .parquet"
 
 
@@ -117,26 +111,3 @@ def _nothing(pattern: str) -> str:
     if glob.has_magic(pattern):
         return f"{pattern}: matches no log: {_SHOWN}"
     return f"{pattern}: there is no such file"
-
-
-def head(file: LogFile) -> bytes:
-    """Its first bytes, unpacked.
-
-    Raises:
-        LogError: it cannot be read.
-    """
-    try:
-        with file.path.open("rb") as raw:
-            return _unpacked(raw, packing=Path(file.suffix).suffix)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise LogError(f"{file.name} cannot be read: {error}") from None
-
-
-def _unpacked(raw: IO[bytes], *, packing: str) -> bytes:
-    if packing == ".gz":
-        with gzip.GzipFile(fileobj=raw) as unpacked:
-            return unpacked.read(HEAD)
-    if packing == ".zst":
-        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(raw) as stream:
-            return stream.read(HEAD)
-    return raw.read(HEAD)

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lorapick.plan.logs.database import Database, name, text
-from lorapick.plan.logs.found import LogFile, head
+from lorapick.plan.logs.found import LogFile
 from lorapick.plan.logs.options import LogError
+from lorapick.plan.logs.packed import check_whole, head
 
 Kind: TypeAlias = Literal["text", "number", "time", "other"]
 """What a column holds; texts may hold anything."""
@@ -58,6 +59,7 @@ def shape(file: LogFile, database: Database, *, skip_damaged: bool = False) -> S
     Raises:
         LogError: it cannot be read, or is no file of its format.
     """
+    check_whole(file)
     if file.format == "csv":
         return _csv(file)
     if file.format == "json":

@@ -215,7 +215,7 @@ def _by_magnitude(value: str) -> str:
     """Seconds of a number: seconds up to the year 5138, else milliseconds from 1973 on, micro- or nanoseconds."""
     return (
         f"CASE WHEN {value} < 1e11 THEN {value} WHEN {value} < 1e14 THEN {value} / 1e3 "
-        f"WHEN {value} < 1e17 THEN {value} / 1e6 WHEN {value} < 1e20 THEN {value} / 1e9 END"
+        f"WHEN {value} < 1e17 THEN {value} / 1e6 WHEN {value} < 1e20 THEN round({value} / 1e3) / 1e6 END"
     )
 
 

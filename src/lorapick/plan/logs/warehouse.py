@@ -74,10 +74,12 @@ def _check_together(place: Path, summary: LogSummary) -> None:
 
 
 def _adapters(path: Path) -> list[AdapterRow]:
-    found: dict[str | None, AdapterRow] = {}
+    found: list[AdapterRow] = []
+    names: set[str] = set()
     for line, values in _rows(path, "adapters"):
         row = AdapterRow(*values)
-        line.require(row.adapter not in found, f"adapter {row.adapter!r} comes twice")
+        # The base model may come twice: as an empty text and as NULL.
+        line.require(not row.adapter or row.adapter not in names, f"adapter {row.adapter!r} comes twice")
         if row.request_count:
             line.require(None not in (row.first_seconds, row.last_seconds), "no first_seconds or last_seconds")
             first, last = row.first_seconds or 0.0, row.last_seconds or 0.0
@@ -86,8 +88,9 @@ def _adapters(path: Path) -> list[AdapterRow]:
                 peak, squares = row.peak_minute or 0, row.squares or 0.0
                 line.require(1 <= peak <= row.request_count, f"peak_minute {peak:,} of {row.request_count:,}")
                 line.require(peak**2 <= squares <= peak * row.request_count, "squares do not fit peak_minute")
-        found[row.adapter] = row
-    return list(found.values())
+        found.append(row)
+        names.add(row.adapter or "")
+    return found
 
 
 def _hours(path: Path) -> list[HourRow]:
