@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from lorapick.model.units import Ratio, Seconds
 from lorapick.plan.logs.values import LogSummary
 from lorapick.plan.pins.before_after import Outcome, removed, swap_rate
-from lorapick.plan.pins.values import DAY, FREE, NEW, Advice, Pinned, PinOptions, Remark
+from lorapick.plan.pins.values import DAY, FREE, NEW, Advice, Pinned, PinOptions, Remark, readable
 from lorapick.plan.work import shown
 from lorapick.sim.metrics import METRICS
 
@@ -36,8 +36,8 @@ def of_logs(summary: LogSummary) -> Iterator[str]:
         yield f"{summary.too_old:,} rows older than the days asked for are left out."
     if summary.end - summary.start < DAY:
         hours = max(summary.end - summary.start, MINUTE) / HOUR
-        length = f"{hours:.0f} hours" if hours >= 2 else f"{hours * HOUR / MINUTE:.0f} minutes"
-        yield f"The logs are of {length}: their peaks are not those of a month."
+        length = f"{hours:.0f} h" if hours >= 2 else f"{hours * HOUR / MINUTE:.0f} min"
+        yield f"The logs span {length}: their peaks are not those of a month."
 
 
 def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
@@ -59,7 +59,8 @@ def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
     for why in dict.fromkeys(each.why for each in advice.left_out):
         left_out = [each for each in advice.left_out if each.why == why]
         share = shown(sum(each.share for each in left_out), "share")
-        yield f"Not pinned, with {share} of the requests: {_listed([each.adapter for each in left_out])}: {why}."
+        names = _listed([readable(each.adapter) for each in left_out])
+        yield f"Not pinned, with {share} of the requests: {names}: {why}."
     new = [each.adapter for each in advice.pins if each.remark is Remark.NEW]
     if new:
         yield (

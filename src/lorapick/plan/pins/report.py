@@ -21,7 +21,7 @@ from lorapick.plan.pins.predicting import length_of, predicted
 from lorapick.plan.pins.service import service_of, step_seconds
 from lorapick.plan.pins.simulating import Case, play
 from lorapick.plan.pins.snippet import Section, snippet, specs
-from lorapick.plan.pins.values import DAY, FREE, Advice, PinFleet, PinOptions
+from lorapick.plan.pins.values import DAY, FREE, Advice, PinFleet, PinOptions, readable
 from lorapick.plan.spreading import Progress
 from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown
 from lorapick.sim.hardware import PRESETS
@@ -195,8 +195,8 @@ def _shares(summary: LogSummary) -> Table:
     total = summary.requests
     running = accumulate(each.requests for each in summary.adapters)
     rows = [
-        (each.adapter, f"{each.requests:,}", shown(each.requests / total, "share"), shown(upto / total, "share"),
-         f"{each.peak:,}", _remark(each, summary))
+        (readable(each.adapter), f"{each.requests:,}", shown(each.requests / total, "share"),
+         shown(upto / total, "share"), f"{each.peak:,}", _remark(each, summary))
         for each, upto in zip(summary.adapters[:SHOWN], running, strict=False)
     ]  # fmt: skip
     more = len(summary.adapters) - SHOWN

@@ -158,3 +158,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     def copies(self) -> int:
         """Slots that new pins take."""
         return sum(len(each.pods) for each in self.pins)
+
+
+def readable(name: AdapterName) -> str:
+    """A name from logs as a terminal may be shown it: control characters are escaped."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode()

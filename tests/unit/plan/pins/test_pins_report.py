@@ -102,6 +102,14 @@ def test_notes_say_what_was_left_out(plan):
         assert words in told
 
 
+def test_names_with_control_characters_are_escaped():
+    logs = summary()
+    odd = msgspec.structs.replace(logs.adapters[0], adapter="a\x1b[31mb")
+    found = pin_plan(msgspec.structs.replace(logs, adapters=(odd, *logs.adapters[1:])), fleet(), options=OPTIONS).report
+    told = [*found.notes, *(text for table in found.tables for row in table.rows for text in row)]
+    assert all(text.isprintable() for text in told) and "a\\x1b[31mb" in told
+
+
 def test_a_fleet_with_room_for_all_needs_no_pins():
     found = pin_plan(summary(count=100, every=1.0), fleet(slots=8), options=OPTIONS)
     assert any("may be chance" in note for note in found.report.notes)
