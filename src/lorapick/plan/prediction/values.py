@@ -68,6 +68,10 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Share of its time that the mean pod spends on swaps; 1 and more: it cannot."""
     p95: Seconds | None
     """Estimate (see `latency`); None: swaps take all the time there is, and queues grow without end."""
+    error_points: float = 2.0
+    """What `hit_ratio` may be off, in percentage points, as far as fleets of this kind were simulated."""
+    note: str | None = None
+    """Why that is more than two points; None: it is not."""
 
     @property
     def active_per_slot(self) -> float:
