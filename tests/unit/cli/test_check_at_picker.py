@@ -16,6 +16,7 @@ from lorapick.cli.loading import Loaded, load
 from lorapick.live.driver_operations import DriverOperations
 from lorapick.live.published import PublishedViews
 from lorapick.testing.peft_files import write_adapter
+from lorapick.testing.published import small_fleet
 from lorapick.testing.served import served
 from lorapick.testing.site import Site
 
@@ -147,3 +148,13 @@ def test_a_picker_without_traffic(thursday: str, tmp_path: Path) -> None:
     config.write_text(MANY_THINGS)
     with picker(config) as url:
         assert run("--admin", url, "--rate", "2").exit_code == run("--config", str(config), "--rate", "2").exit_code
+
+
+def test_a_picker_that_tells_no_limits(tmp_path: Path) -> None:
+    """One of an older version: what it does not tell is not compared."""
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([{"name": "x", "rank": 4096, "base_model": "acme/any", "rate": 1.0}]))
+    with served(small_fleet()) as url:
+        assert not fleet_at(url).limits_known
+        result = run(str(file), "--admin", url)
+    assert (result.exit_code, result.output.partition(":")[0]) == (0, "passes")

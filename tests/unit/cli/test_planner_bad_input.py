@@ -185,6 +185,42 @@ def test_any_adapter(fleet: Path, config: dict[str, object], weights: bytes | No
     run("plan size", folder, "--model", "llama-3.1-8b", "--json")
 
 
+@pytest.mark.parametrize(
+    ("config", "weights", "words"),
+    [
+        (config_bytes(rank=-8), None, "r is -8; a rank is from 1 to 4096"),
+        (config_bytes(rank_pattern={"q_proj": 0}), None, "rank_pattern['q_proj'] is 0"),
+        (config_bytes(peft_type="IA3"), None, "peft_type is 'IA3'; only LORA can be served"),
+        (b"{", None, "a PEFT adapter_config.json has at least `r`"),
+        (config_bytes(), weights_bytes()[:-1], "it was cut off: copy it again"),
+        (config_bytes(), weights_bytes()[:100], "this is no safetensors file, or a part of one"),
+        (config_bytes(target_modules="(q"), None, "'(q' is no regular expression"),
+    ],
+)
+def test_damaged_adapters_are_named(fleet: Path, config: bytes, weights: bytes | None, words: str) -> None:
+    folder = fleet.parent / "named"
+    folder.mkdir(exist_ok=True)
+    (folder / CONFIG_FILE).write_bytes(config)
+    (folder / WEIGHTS_FILE).unlink(missing_ok=True)
+    if weights is not None:
+        (folder / WEIGHTS_FILE).write_bytes(weights)
+    for told in (
+        run("check", folder, "--config", fleet, "--rate", 2),
+        run("plan size", folder, "--model", "llama-3.1-8b"),
+    ):
+        assert told.exit_code == 2
+        assert "named" in told.stderr and words in told.stderr
+
+
+def test_weights_of_a_larger_rank_than_the_configuration(fleet: Path) -> None:
+    folder = fleet.parent / "larger"
+    folder.mkdir()
+    (folder / CONFIG_FILE).write_bytes(config_bytes(rank=4))
+    (folder / WEIGHTS_FILE).write_bytes(weights_bytes(rank=8))
+    told = run("check", folder, "--config", fleet, "--rate", 2)
+    assert told.exit_code == 2 and "the two are not of one adapter: save it again" in told.stderr
+
+
 @ODD
 @given(st.integers(0, 400), st.binary(max_size=4), st.booleans())
 def test_any_damage(fleet: Path, place: int, put: bytes, weights: bool) -> None:
