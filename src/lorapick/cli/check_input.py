@@ -74,14 +74,15 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
         PeftError: or contradict one another.
     """
     listed = _today(fleet, asked.today)
-    if fleet.measured and asked.today is None and not fleet.rates and traffic.rate == 0:
+    found = _rollout(asked, known=[each.name for each in listed])
+    rollout = found.rollout
+    quiet = fleet.measured and asked.today is None and not fleet.rates and traffic.rate == 0
+    if quiet and rollout.adapters is None:
         raise RolloutError(
             f"{fleet.told_by} had no requests in the last 10 minutes, so nothing is known of its traffic; say "
             "how many there will be per second (--rate), or for each adapter in a list (--today)"
         )
-    before = today(listed, traffic) if listed else ()
-    found = _rollout(asked, known=[each.name for each in listed])
-    rollout = found.rollout
+    before = today(listed, traffic) if listed and not quiet else ()
     changed = rollout != Rollout() or asked.slots is not None or asked.pods is not None or bool(asked.pins)
     if not before and rollout.adapters is None and not rollout.added:
         raise RolloutError("no adapters: declare them in the configuration, or list them in a file (--today, ROLLOUT)")
