@@ -10,11 +10,13 @@ memory is in a private folder, which goes with the database.
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lorapick.model.units import Ratio, Seconds
 from lorapick.plan.logs.found import LogFile
 from lorapick.plan.logs.options import LogError, LogOptions
 
@@ -24,6 +26,9 @@ _KIND = re.compile(r"^[A-Z][A-Za-z ]{2,30} Error: ")
 _BYTE = re.compile(r'^Malformed JSON in file ".*?", at byte (\d+) in [a-z/]+ \d+: ', re.DOTALL)
 _ADVICE = ("Possible ", "* ", "LINE ", "Try ", "file = ", "file=", "This limit ")
 _LONGEST = 400
+_TEXT_ERRORS = (RuntimeError, UnicodeError)
+"""What DuckDB's binding raises for names and values that Python cannot have as texts."""
+_EVERY: Seconds = 0.2
 
 
 class Database:
@@ -42,18 +47,19 @@ class Database:
         self._names[link] = file.name
         return text(link)
 
-    def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Rows of a statement's result.
+    def run(self, sql: str, *, progress: Callable[[Ratio], None] | None = None) -> list[tuple[Any, ...]]:
+        """Rows of a statement's result; `progress` is told, from another thread, the share that is done.
 
         Raises:
             LogError: it fails; with file and line, where DuckDB tells them.
         """
         try:
-            rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
+            with _watched(self._connection, progress):
+                rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
         except self._memory:
             raise LogError("DuckDB needs more memory than it may take (--memory), or its folder is full") from None
-        except self._error as error:
-            raise LogError(self._in_words(str(error))) from None
+        except (self._error, *_TEXT_ERRORS) as error:
+            raise LogError(self._in_words(error, sql=sql)) from None
         return rows
 
     def columns(self, table: str) -> list[tuple[str, Any]]:
@@ -65,12 +71,15 @@ class Database:
         try:
             relation = self._connection.sql(f"SELECT * FROM {table}")  # noqa: S608 - of our own making
             return list(zip(relation.columns, relation.types, strict=True))
-        except self._error as error:
-            raise LogError(self._in_words(str(error))) from None
+        except (self._error, *_TEXT_ERRORS) as error:
+            raise LogError(self._in_words(error, sql=table)) from None
 
-    def _in_words(self, message: str) -> str:
+    def _in_words(self, error: Exception, *, sql: str) -> str:
         """`file:line: what is wrong`."""
-        file = next((name for link, name in self._names.items() if link in message), "the logs")
+        message = "a text that is no UTF-8" if isinstance(error, _TEXT_ERRORS) else str(error)
+        files = [name for link, name in self._names.items() if link in message]
+        files += [name for link, name in self._names.items() if link in sql]
+        file = files[0] if files else "the logs"
         line = _LINE.search(message)
         place = f"{file}:{line[1]}" if line else file
         plain = _BYTE.sub(r"at byte \1 no JSON: ", _KIND.sub("", message))
@@ -79,6 +88,31 @@ class Database:
         told = [each.strip() for each in plain.splitlines()]
         kept = [each for each in told if each and not each.startswith(_ADVICE) and not _LINE.match(each)]
         return f"{place}: {'; '.join(kept[:3])[:_LONGEST]}"
+
+
+@contextmanager
+def _watched(connection: Any, progress: Callable[[Ratio], None] | None) -> Iterator[None]:
+    """Ask how far the statement of the block is, now and then."""
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=_watch, args=(connection, progress, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _watch(connection: Any, progress: Callable[[Ratio], None], over: threading.Event) -> None:
+    most = 0.0
+    while not over.wait(_EVERY):
+        share = connection.query_progress() / 100  # below 0: it cannot say
+        if most < share <= 1.0:
+            most = share
+            progress(share)
 
 
 def text(value: str) -> str:
@@ -141,9 +175,13 @@ def _settings(place: Path, options: LogOptions) -> dict[str, Any]:
 
 
 def _closed(files: Sequence[LogFile], place: Path) -> str:
-    """Statements after which only these files can be opened. Times without a zone are taken for UTC."""
+    """Statements after which only these files can be opened.
+
+    Times without a zone are taken for UTC. How far a statement is, is known, and not printed.
+    """
     paths = ", ".join(text(str(file.path)) for file in files)
     return (
-        f"SET TimeZone = 'UTC'; SET allowed_directories = [{text(f'{place}/')}]; SET allowed_paths = [{paths}]; "
+        "SET TimeZone = 'UTC'; SET enable_progress_bar = true; SET enable_progress_bar_print = false; "
+        f"SET allowed_directories = [{text(f'{place}/')}]; SET allowed_paths = [{paths}]; "
         "SET enable_external_access = false; SET lock_configuration = true"
     )

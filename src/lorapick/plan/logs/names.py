@@ -19,7 +19,7 @@ ADAPTER = _words(
     "lora_request peft_adapter target_model target_model_name resolved_target_model"
 )
 """Columns of adapters, most likely first."""
-MODEL = _words("model model_name model_id request_model served_model served_model_name gen_ai_request_model")
+MODEL = _words("gen_ai_request_model request_model model model_name model_id served_model served_model_name")
 """Columns that hold an adapter's name, or the base model's."""
 TIME = _words(
     "arrived arrived_at arrival arrival_time arrival_timestamp arrival_ts received received_at received_time "

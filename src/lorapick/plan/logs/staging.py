@@ -70,9 +70,13 @@ def stage(
     database.run(_TABLE)
     lots = _lots(shapes, roles)
     for number, lot in enumerate(lots):
-        staging.read(lot)
+        staging.read(lot, progress=_part(progress, number, of=len(lots)))
         progress((number + 1) / len(lots))
     return Staged(columns=taken(roles), damaged=staging.damaged, skipped=tuple(staging.skipped))
+
+
+def _part(progress: Callable[[Ratio], None], number: int, *, of: int) -> Callable[[Ratio], None]:
+    return lambda share: progress((number + share) / of)
 
 
 def _lots(shapes: Sequence[Shape], roles: Sequence[Roles]) -> list[_Lot]:
@@ -111,14 +115,14 @@ class _Staging:
             return None
         return None if found.empty else found
 
-    def read(self, lot: _Lot) -> None:
+    def read(self, lot: _Lot, *, progress: Callable[[Ratio], None] | None = None) -> None:
         """Rows into the table. With damaged files left out, a lot that fails is read file by file.
 
         Raises:
             LogError: a file is damaged, and none is to be left out; or no row has a time.
         """
         try:
-            rows, timed = self._insert(lot)
+            rows, timed = self._insert(lot, progress=progress)
         except LogError:
             if not self._options.skip_damaged:
                 raise
@@ -131,11 +135,11 @@ class _Staging:
         if rows and not timed:
             raise LogError(self._without_times(lot))
 
-    def _insert(self, lot: _Lot) -> tuple[int, int]:
+    def _insert(self, lot: _Lot, *, progress: Callable[[Ratio], None] | None) -> tuple[int, int]:
         """Rows, and how many of them have a time."""
         run = self._database.run
         before = run("SELECT count(time_seconds) FROM staged")[0][0]
-        rows = run(f"INSERT INTO staged {self._select(lot)}")[0][0]
+        rows = run(f"INSERT INTO staged {self._select(lot)}", progress=progress)[0][0]
         if self._options.skip_damaged and lot.first.file.format == "csv":
             self.damaged += run("SELECT count(DISTINCT (file_id, line)) FROM reject_errors")[0][0]
             run("DROP TABLE reject_errors")

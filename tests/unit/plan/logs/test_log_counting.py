@@ -173,6 +173,13 @@ def test_columns_of_the_ledger_are_known():
     assert found == ["adapter", "arrived", "prompt_tokens", "output_tokens"]
 
 
+def test_attributes_of_opentelemetry_are_known(tmp_path):
+    row = {"gen_ai.response.model": "m", "gen_ai.request.model": "a", "timestamp": 5, "gen_ai.usage.input_tokens": 7}
+    summary = count_logs([lines(tmp_path / "log.json", row)])
+    assert summary.columns["adapter"] == "gen_ai.request.model"
+    assert summary.adapters[0].prompt_tokens == 7.0
+
+
 def test_public_traces_are_read_as_they_are(tmp_path):
     (tmp_path / "burst.csv").write_text(
         "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n"

@@ -76,6 +76,13 @@ def test_a_zstandard_file_that_ends_with_a_line_is_still_cut_off(tmp_path):
         count_logs([str(log)])
 
 
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    log = write(tmp_path / "log.parquet", [Request("a", 5)])
+    log.write_bytes(log.read_bytes().replace(b"adapter_name", b"adapter_n\xff\xffe"))
+    with pytest.raises(LogError, match=rf"^{log}: a text that is no UTF-8"):
+        count_logs([str(log)])
+
+
 def test_without_duckdb_it_is_said(tmp_path, monkeypatch):
     (tmp_path / "log.json").write_bytes(GOOD)
     monkeypatch.setitem(sys.modules, "duckdb", None)
