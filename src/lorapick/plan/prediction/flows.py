@@ -56,9 +56,10 @@ def _drawn(cache: Cache, *, swap: Seconds) -> tuple[Rates, Rates]:
     """
     assert cache.drawn is not None, "nobody is drawn anywhere"
     rates = cache.rates[None, :]
-    of_fleet = np.maximum(rates * cache.sharing, 1e-300)
+    of_fleet = rates * cache.sharing
     falling = rates * (1.0 - cache.drawn)
-    running = cache.drawn / np.maximum(1.0 - cache.drawn, 1e-9) / of_fleet
+    asked = rates > 0
+    running = np.where(asked, cache.drawn / np.maximum(1.0 - cache.drawn, 1e-9) / np.where(asked, of_fleet, 1.0), 0.0)
     memory = Memory(cache.eviction, cache.shape, swap, used=running, passing=cache.pods)
     there = held(falling, np.array([float(cache.slots)]), memory=memory).there
     away = (1.0 - there) / (1.0 + there * falling * swap)

@@ -12,7 +12,7 @@ which is solved by going round. N varies more than Poisson's: each pod adds mean
 """
 
 from functools import lru_cache
-from math import ceil, exp, lgamma, log
+from math import exp, lgamma, log
 from typing import NamedTuple
 
 import numpy as np
@@ -26,62 +26,75 @@ DISPERSION = 2.0
 counted; the rest stands for that requests for one adapter go on to the same pods together."""
 _GROUPS = 10
 """Sizes of the crowd that are told apart, at most."""
-_STEP = 0.04
+_STEP = 0.05
 """Means are rounded to such steps of their logarithm, so that a search asks for the same ones again."""
-_SWEEPS = 300
-_CLOSE = 2e-4
+_STEEP = 40.0
+"""Largest logarithm of odds that is looked for."""
+_HALVINGS = 28
+_LARGE = 250
+"""Numbers of requests in flight to tell apart, beyond which a crowd is large."""
+_SWEEPS = 150
+_CLOSE = 3e-5
 
 
-class Crowd(NamedTuple):
-    """So many requests in flight."""
+class Crowds(NamedTuple):
+    """Numbers of requests in flight, as a few groups."""
 
-    chance: float
-    bound: float
+    chances: Rates
+    bounds: Rates
     """Requests at which a pod is full."""
-    share: float
+    shares: Rates
     """Of the pods that are full."""
 
-    def full(self, shares: Rates) -> Rates:
-        """Chance of each pod to be full, when `shares` of the load are theirs: odds grow with share^bound."""
-        if self.share <= 0.0 or self.share >= 1.0:
-            return np.full(len(shares), min(max(self.share, 0.0), 1.0))
-        odds = np.exp(self.bound * np.log(np.maximum(shares, 1e-12) * len(shares) / max(shares.sum(), 1e-12)))
-        low, high = -40.0, 40.0
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            weighed = exp(middle) * odds
-            low, high = (middle, high) if (weighed / (1.0 + weighed)).mean() < self.share else (low, middle)
-        weighed = exp(high) * odds
-        found: Rates = weighed / (1.0 + weighed)
-        return found
+
+def full_chances(crowds: Crowds, load: Rates) -> Rates:
+    """Chance of each pod (column) to be full in each crowd (row), when pods have such loads.
+
+    Odds grow with the load to the power of the bound, as in a queue that is cut off there.
+    """
+    some = np.clip(crowds.shares, 1e-9, 1.0 - 1e-9)[:, None]
+    odds = crowds.bounds[:, None] * np.log(np.maximum(load, 1e-12) / max(float(load.mean()), 1e-12))[None, :]
+    low, high = np.full_like(some, -_STEEP), np.full_like(some, _STEEP)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        few = _logistic(middle + odds).mean(axis=1, keepdims=True) < some
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    return _logistic(high + odds)
 
 
-def crowds(pods: int, mean: float) -> tuple[Crowd, ...]:
-    """Sizes of the crowd when `mean` requests are in flight on average; their chances add up to 1."""
-    if mean <= 0.0:
-        return (Crowd(1.0, 1.0, 0.0),)
-    return _crowds(pods, round(log(mean) / _STEP))
+def _logistic(odds: Rates) -> Rates:
+    found: Rates = 0.5 + 0.5 * np.tanh(0.5 * odds)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _nobody() -> Crowds:
+    return Crowds(np.ones(1), np.ones(1), np.zeros(1))
+
+
+def crowds(pods: int, mean: float) -> Crowds:
+    """When `mean` requests are in flight on average; chances add up to 1."""
+    return _nobody() if mean <= 0.0 else _crowds(pods, round(log(mean) / _STEP))
 
 
 @lru_cache(maxsize=1024)
-def _crowds(pods: int, steps: int) -> tuple[Crowd, ...]:
+def _crowds(pods: int, steps: int) -> Crowds:
     mean = exp(_STEP * steps)
     spread = mean + DISPERSION / pods * mean * mean
     most = int(mean + 5.0 * spread**0.5) + 4
     chances = _chances(mean, spread, most=most)
-    bounds = np.array([ceil(LOAD_FACTOR * (number + 1) / pods) for number in range(most + 1)])
+    bounds = np.ceil(LOAD_FACTOR * (np.arange(most + 1) + 1) / pods)
     share = _full(pods, mean, bounds=bounds)
     # Neighbours are put together until each group has its part of the chances.
     group = np.minimum((np.cumsum(chances) - 0.5 * chances) * _GROUPS, _GROUPS - 1).astype(np.intp)
-    found = []
-    for number in dict.fromkeys(group.tolist()):
-        mine = group == number
-        weight = chances[mine]
-        total = float(weight.sum())
-        found.append(
-            Crowd(total, float((weight * bounds[mine]).sum()) / total, float((weight * share[mine]).sum()) / total)
-        )
-    return tuple(found)
+    weights: Rates = np.bincount(group, weights=chances).astype(np.float64)
+    some = weights > 0
+    weights = weights[some]
+    return Crowds(
+        weights,
+        np.bincount(group, weights=chances * bounds)[some] / weights,
+        np.bincount(group, weights=chances * share)[some] / weights,
+    )
 
 
 def _chances(mean: float, spread: float, *, most: int) -> Rates:
@@ -95,25 +108,62 @@ def _chances(mean: float, spread: float, *, most: int) -> Rates:
     return found
 
 
-def _full(pods: int, mean: float, *, bounds: NDArray[np.int_]) -> Rates:
+def _full(pods: int, mean: float, *, bounds: Rates) -> Rates:
     """Share of the pods that are full, by the number of requests in flight."""
     numbers = np.arange(len(bounds))[:, None]
     loads = np.arange(int(bounds[-1]) + 3)[None, :]
-    counts = np.maximum(0.0, 1.0 - np.abs(loads - numbers / pods)) * pods
+    counts = _cut_off(pods, loads=loads, bounds=bounds)
     below = loads < np.minimum(bounds[:, None], loads.shape[1] - 1)
-    come = np.where(numbers > 0, numbers, 0.0) / (mean + numbers)
+    part = loads / np.maximum(numbers, 1)
+    # Who is met with N in flight has just come, or somebody else has just left.
+    come = numbers / (mean + numbers)
     come[-1] = 1.0
-    for _ in range(_SWEEPS):
-        before = counts
-        up = np.where(below, counts, 0.0)
-        up /= np.maximum(up.sum(axis=1, keepdims=True), 1e-12)
-        more = counts - up
-        more[:, 1:] += up[:, :-1]
-        down = counts * loads / np.maximum(numbers, 1)
-        less = counts - down
-        less[:, :-1] += down[:, 1:]
-        counts = (1.0 - come) * np.vstack([less[1:], less[-1:]]) + come * np.vstack([more[:1], more[:-1]])
-        if np.abs(counts - before).max() < _CLOSE:
+    # Large crowds hardly change their bound, and so have forgotten the last one.
+    for _ in range(_SWEEPS if len(bounds) <= _LARGE else 0):
+        new = come * np.roll(_one_more(counts, below), 1, axis=0)
+        new += (1.0 - come) * np.roll(_one_less(counts, part), -1, axis=0)
+        change, counts = np.abs(new - counts).max(), new
+        if change < _CLOSE * pods:
             break
     found: Rates = np.where(loads >= bounds[:, None], counts, 0.0).sum(axis=1) / pods
     return np.clip(found, 0.0, 1.0)
+
+
+def _one_more(counts: Rates, below: NDArray[np.bool_]) -> Rates:
+    """On one of the pods that are not full, each as likely."""
+    moved = np.where(below, counts, 0.0)
+    moved /= np.maximum(moved.sum(axis=1, keepdims=True), 1e-12)
+    found = counts - moved
+    found[:, 1:] += moved[:, :-1]
+    return found
+
+
+def _one_less(counts: Rates, part: Rates) -> Rates:
+    """On a pod, in proportion to what is on it."""
+    moved = counts * part
+    found = counts - moved
+    found[:, :-1] += moved[:, 1:]
+    return found
+
+
+def _cut_off(pods: int, *, loads: NDArray[np.int_], bounds: Rates) -> Rates:
+    """Pods by load if the bound had always been this one: Poisson, cut off there. To begin with."""
+    may = loads <= bounds[:, None]
+    wanted = np.minimum(np.arange(len(bounds)) / pods, bounds - 1e-6)[:, None]
+    ways = np.array([lgamma(load + 1.0) for load in loads[0].tolist()])
+    low, high = np.full_like(wanted, -_STEEP), np.full_like(wanted, _STEEP)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        few = (loads * _normed(loads * middle - ways, may)).sum(axis=1, keepdims=True) < wanted
+        low, high = np.where(few, middle, low), np.where(few, high, middle)
+    return pods * _normed(loads * high - ways, may)
+
+
+def _normed(logarithms: Rates, may: NDArray[np.bool_]) -> Rates:
+    found = np.where(
+        may,
+        np.exp(np.where(may, logarithms - logarithms.max(axis=1, keepdims=True, where=may, initial=-1e9), 0.0)),
+        0.0,
+    )
+    shares: Rates = found / found.sum(axis=1, keepdims=True)
+    return shares

@@ -23,17 +23,23 @@ from lorapick.core.picking.hashing import LOAD_FACTOR, digest
 from lorapick.core.picking.rendezvous import FEW
 from lorapick.model.units import AdapterName, PodName, Seconds
 from lorapick.plan.prediction.eviction import Rates
-from lorapick.plan.prediction.full import Crowd, crowds
+from lorapick.plan.prediction.full import Crowds, crowds, full_chances
 
 DISPERSION = 0.5
 """Variance of the number of requests on a pod: mean + this × mean², since requests that wait for one load are there
 together. Fitted to five simulated fleets of `rendezvous`; those of the benchmark are others."""
 NEVER = 1e-6
 """A chance below which something is taken never to happen."""
+RARE = 1e-4
+"""The same for numbers of replicas."""
+FAR = 1e-5
+"""The same for pods far down an order."""
 _ROUNDS = 20
 """At most; full pods are as full as in the round before sooner."""
-ALIKE = 1e-5
+ALIKE = 2e-5
 """Difference of two chances that makes none."""
+CLOSE = 2e-3
+"""Relative difference of two loads that makes none."""
 Order = NDArray[np.intp]
 """Pods (rows of the fleet) in the order of each adapter (row)."""
 
@@ -122,8 +128,8 @@ def _spilled(order: Order, wanted: Rates, *, busy: Rates) -> Rates:
     count, pods = order.shape
     found = np.zeros((pods, count))
     reach = _reach(busy)
-    for replicas in np.flatnonzero((wanted >= NEVER).any(axis=0)) + 1:
-        rows = np.flatnonzero(wanted[:, replicas - 1] >= NEVER)
+    for replicas in np.flatnonzero((wanted >= RARE).any(axis=0)) + 1:
+        rows = np.flatnonzero(wanted[:, replicas - 1] >= RARE)
         near = order[rows, : replicas + reach]
         free = 1.0 - busy[near]
         inside, outside = free[:, :replicas], free[:, replicas:]
@@ -134,6 +140,7 @@ def _spilled(order: Order, wanted: Rates, *, busy: Rates) -> Rates:
         both += (1.0 - both.sum(axis=1, keepdims=True)) / both.shape[1]
         # Each (adapter, pod) stands in `near` once, so that nothing is added twice to one element.
         found[near, rows[:, None]] += wanted[rows, replicas - 1, None] * both
+    found /= found.sum(axis=0)
     return found
 
 
@@ -145,46 +152,48 @@ def at_least(count: NDArray[np.int_] | int, mean: Rates) -> Rates:
     return tail
 
 
-def _reach(busy: Rates, *, weight: float = 1.0) -> int:
-    """Pods behind which nobody ever has to look."""
+def _reach(busy: Rates) -> int:
+    """Pods behind which nobody has to look, but for a chance of `FAR`."""
     worst = float(busy.max())
     if worst <= 0.0:
         return 1
-    return len(busy) if worst >= 1.0 else max(1, min(len(busy), ceil(log(NEVER / weight) / log(worst))))
+    return len(busy) if worst >= 1.0 else max(1, min(len(busy), ceil(log(FAR) / log(worst))))
 
 
 # -- consistent hashing with bounded loads
 
 
 def _bounded(order: Order, flying: Rates) -> Rates:
-    count, pods = order.shape
-    columns = np.arange(count)
-    found = np.zeros((pods, count))
+    pods = order.shape[1]
     levels = crowds(pods, float(flying.sum()))
     # Everybody at home, to begin with.
-    found[order[:, 0], columns] = 1.0
+    shares: Rates = np.bincount(order[:, 0], weights=flying, minlength=pods).astype(np.float64)
     for _ in range(_ROUNDS):
-        new = _below_bounds(order, levels, shares=found @ flying)
-        change = np.abs(new - found).max()
-        found = 0.5 * (found + new)
-        if change < 1e3 * ALIKE:
+        found = _below_bounds(order, levels, shares=shares)
+        new = found @ flying
+        change = np.abs(new - shares).max() / new.mean()
+        shares = 0.5 * (shares + new)
+        if change < CLOSE:
             break
     return found
 
 
-def _below_bounds(order: Order, levels: tuple[Crowd, ...], *, shares: Rates) -> Rates:
-    """Parts, when pods have such shares of the load."""
+def _below_bounds(order: Order, levels: Crowds, *, shares: Rates) -> Rates:
+    """Parts, when pods have such shares of the load: to the first pod that is not full, whatever the crowd."""
     count, pods = order.shape
+    full = full_chances(levels, shares)
+    columns = np.arange(count)
     found = np.zeros((pods, count))
-    columns = np.arange(count)[:, None]
-    for crowd in levels:
-        full = crowd.full(shares)
-        near = order[:, : _reach(full, weight=crowd.chance)]
-        behind = np.cumprod(full[near], axis=1)
-        taken = np.empty_like(behind)
-        taken[:, 0] = 1.0
-        taken[:, 1:] = behind[:, :-1]
-        taken *= 1.0 - full[near]
-        taken += (1.0 - taken.sum(axis=1, keepdims=True)) / taken.shape[1]
-        found[near, columns] += crowd.chance * taken
+    # Chance of a crowd (row) in which all pods up to here are full for an adapter (column).
+    behind = np.repeat(levels.chances[:, None], count, axis=1)
+    here = behind.sum(axis=0)
+    for place in range(pods):
+        behind = behind * full[:, order[:, place]]
+        left = behind.sum(axis=0)
+        found[order[:, place], columns] = here - left
+        here = left
+        if here.max() < FAR:
+            break
+    # Somebody is always below the bound.
+    found += here / pods
     return found

@@ -9,6 +9,9 @@ keep up. Against the simulator it is within two points of hit ratio there (`pyth
 
 from collections.abc import Sequence
 
+import msgspec
+
+from lorapick.model.units import Ratio
 from lorapick.plan.prediction.accuracy import known_error
 from lorapick.plan.prediction.flows import flows
 from lorapick.plan.prediction.latency import mean_latency, p95
@@ -36,14 +39,14 @@ def predict(fleet: FleetShape, demand: Sequence[Demand], *, costs: Costs | None 
     for _ in range(_ROUNDS):
         found = _settled(fleet, active, costs=costs, traffic=traffic)
         busy, before = min(found.busy, MOST_BUSY), traffic.latency
-        traffic = Traffic(latency=mean_latency(1.0 - (found.hit_ratio or 0.0), busy, costs=costs), busy=busy)
+        traffic = Traffic(latency=mean_latency(1.0 - _or_all(found.hit_ratio), busy, costs=costs), busy=busy)
         if abs(traffic.latency - before) <= _CLOSE * before:
             break
-    return found
+    return msgspec.structs.replace(found, p95=p95(1.0 - _or_all(found.hit_ratio), found.busy, costs=costs))
 
 
 def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, traffic: Traffic) -> Prediction:
-    """The prediction when requests and pods are so busy."""
+    """The prediction when requests and pods are so busy; without P95."""
     asked = sum(each.rate for each in active)
     found = flows(caches(fleet, active, traffic=traffic), swap=costs.swap) if active else ()
     loads = sum(flow.cache.alike * flow.loads for flow in found)
@@ -61,10 +64,15 @@ def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, traff
         worst_swap_rate=max((flow.loads / flow.cache.pods for flow in found), default=0.0),
         residency=sum(flow.cache.alike * _in_use(flow.cache) for flow in found) / loads if loads > 0 else None,
         busy=busy,
-        p95=p95(missed or 0.0, busy, costs=costs),
+        p95=None,
         error_points=error.points,
         note=error.note,
     )
+
+
+def _or_all(hits: Ratio | None) -> Ratio:
+    """Where nobody asks, nobody waits."""
+    return 1.0 if hits is None else hits
 
 
 def _in_use(cache: Cache) -> float:
