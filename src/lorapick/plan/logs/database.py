@@ -75,7 +75,13 @@ class Database:
             raise LogError(self._in_words(error, sql=table)) from None
 
     def _in_words(self, error: Exception, *, sql: str) -> str:
-        """`file:line: what is wrong`."""
+        """`file:line: what is wrong`.
+
+        Raises:
+            KeyboardInterrupt: the statement was interrupted, which DuckDB's binding says in a way of its own.
+        """
+        if isinstance(error, RuntimeError) and "interrupted" in str(error):
+            raise KeyboardInterrupt
         message = "a text that is no UTF-8" if isinstance(error, _TEXT_ERRORS) else str(error)
         files = [name for link, name in self._names.items() if link in message]
         files += [name for link, name in self._names.items() if link in sql]
@@ -97,7 +103,8 @@ def _watched(connection: Any, progress: Callable[[Ratio], None] | None) -> Itera
         yield
         return
     over = threading.Event()
-    thread = threading.Thread(target=_watch, args=(connection, progress, over), daemon=True)
+    watching = {"progress": progress, "over": over}
+    thread = threading.Thread(target=_watch, args=(connection,), kwargs=watching, daemon=True)
     thread.start()
     try:
         yield
@@ -106,7 +113,7 @@ def _watched(connection: Any, progress: Callable[[Ratio], None] | None) -> Itera
         thread.join()
 
 
-def _watch(connection: Any, progress: Callable[[Ratio], None], over: threading.Event) -> None:
+def _watch(connection: Any, *, progress: Callable[[Ratio], None], over: threading.Event) -> None:
     most = 0.0
     while not over.wait(_EVERY):
         share = connection.query_progress() / 100  # below 0: it cannot say

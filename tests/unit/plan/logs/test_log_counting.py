@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import signal
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from log_kit import BEGIN, WHEN, Request, by_hand, same, write
 from lorapick.live.ledger.schema import REQUESTS
 from lorapick.plan.logs import counting, names
 from lorapick.plan.logs.counting import count_logs
+from lorapick.plan.logs.database import opened
+from lorapick.plan.logs.found import find_files
 from lorapick.plan.logs.options import LogError, LogOptions
 
 NAMES = st.sampled_from(["a", "b", "code-review", "ä'\"", "x,y;z", "base", " padded ", "two\nlines", "NULL", "%_*?["])
@@ -261,6 +265,23 @@ def test_nothing_to_count_is_said(tmp_path):
     log = lines(tmp_path / "base.json", {"adapter": "", "time": BEGIN}, {"adapter": "m", "time": BEGIN})
     with pytest.raises(LogError, match="no request for an adapter: 2 are for the base model"):
         count_logs([log], options=LogOptions(base=("m",)))
+
+
+def test_an_interrupt_ends_counting_and_leaves_nothing(tmp_path):
+    requests = [Request("ab"[n % 2], n) for n in range(5)]
+    files = [find_files([str(write(tmp_path / "log.jsonl", requests))])[0]]
+    folders: list[Path] = []
+
+    def interrupted() -> None:
+        with opened(files, options=LogOptions()) as database:
+            folders.append(Path(database.run("SELECT current_setting('temp_directory')")[0][0]).parent)
+            assert folders[0].is_dir()
+            threading.Timer(0.2, signal.raise_signal, (signal.SIGINT,)).start()
+            database.run("CREATE TABLE long AS SELECT * FROM range(200000000) AS many(n) WHERE hash(n) % 7 = 3")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not folders[0].exists()
 
 
 def test_names_of_requests_are_no_adapters(tmp_path, monkeypatch):
