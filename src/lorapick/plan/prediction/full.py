@@ -12,7 +12,7 @@ which is solved by going round. N varies more than Poisson's: each pod adds mean
 """
 
 from functools import lru_cache
-from math import exp, lgamma, log
+from math import ceil, exp, lgamma, log
 from typing import NamedTuple
 
 import numpy as np
@@ -31,10 +31,24 @@ _STEP = 0.05
 _STEEP = 40.0
 """Largest logarithm of odds that is looked for."""
 _HALVINGS = 28
-_LARGE = 250
-"""Numbers of requests in flight to tell apart, beyond which a crowd is large."""
+LARGE = 60.0
+"""Requests in flight on average, beyond which the bound is taken at their mean (see `overflow`)."""
+_COUNTED = 500.0
+"""Bound beyond which a pod is full for just what it cannot take."""
 _SWEEPS = 150
 _CLOSE = 3e-5
+
+
+def overflow(pods: int, mean: float, offered: Rates) -> Rates:
+    """Chance of each pod to be full in a large crowd, when `offered` places on it are asked for: Erlang's formula."""
+    bound = float(ceil(LOAD_FACTOR * (mean + 1.0) / pods))
+    some = np.maximum(offered, 1e-9)
+    if bound > _COUNTED:
+        return np.maximum(0.0, 1.0 - bound / some)
+    chance: Rates = np.ones_like(some)
+    for place in range(1, int(bound) + 1):
+        chance = some * chance / (place + some * chance)
+    return chance
 
 
 class Crowds(NamedTuple):
@@ -118,8 +132,7 @@ def _full(pods: int, mean: float, *, bounds: Rates) -> Rates:
     # Who is met with N in flight has just come, or somebody else has just left.
     come = numbers / (mean + numbers)
     come[-1] = 1.0
-    # Large crowds hardly change their bound, and so have forgotten the last one.
-    for _ in range(_SWEEPS if len(bounds) <= _LARGE else 0):
+    for _ in range(_SWEEPS):
         new = come * np.roll(_one_more(counts, below), 1, axis=0)
         new += (1.0 - come) * np.roll(_one_less(counts, part), -1, axis=0)
         change, counts = np.abs(new - counts).max(), new

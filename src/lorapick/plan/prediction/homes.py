@@ -14,6 +14,7 @@ requests in flight. So parts give loads, loads give the chance that a pod is ful
 
 from functools import lru_cache
 from math import ceil, log
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from lorapick.core.picking.hashing import LOAD_FACTOR, digest
 from lorapick.core.picking.rendezvous import FEW
 from lorapick.model.units import AdapterName, PodName, Seconds
 from lorapick.plan.prediction.eviction import Rates
-from lorapick.plan.prediction.full import Crowds, crowds, full_chances
+from lorapick.plan.prediction.full import LARGE, crowds, full_chances, overflow
 
 DISPERSION = 0.5
 """Variance of the number of requests on a pod: mean + this × mean², since requests that wait for one load are there
@@ -164,36 +165,58 @@ def _reach(busy: Rates) -> int:
 
 
 def _bounded(order: Order, flying: Rates) -> Rates:
-    pods = order.shape[1]
-    levels = crowds(pods, float(flying.sum()))
+    pods, total = order.shape[1], float(flying.sum())
+    if total > LARGE:
+        return _overflowing(order, flying)
+    levels = crowds(pods, total)
     # Everybody at home, to begin with.
     shares: Rates = np.bincount(order[:, 0], weights=flying, minlength=pods).astype(np.float64)
     for _ in range(_ROUNDS):
-        found = _below_bounds(order, levels, shares=shares)
+        found = _below_bounds(order, levels.chances, full=full_chances(levels, shares)).taken
         new = found @ flying
-        change = np.abs(new - shares).max() / new.mean()
+        change = np.abs(new - shares).max() / max(new.mean(), 1e-12)
         shares = 0.5 * (shares + new)
         if change < CLOSE:
             break
     return found
 
 
-def _below_bounds(order: Order, levels: Crowds, *, shares: Rates) -> Rates:
-    """Parts, when pods have such shares of the load: to the first pod that is not full, whatever the crowd."""
+def _overflowing(order: Order, flying: Rates) -> Rates:
+    """Parts in a large crowd, whose bound does not change: what is offered to a pod and finds it full goes on."""
+    pods = order.shape[1]
+    full = np.zeros(pods)
+    for _ in range(_ROUNDS):
+        found = _below_bounds(order, np.ones(1), full=full[None, :])
+        new = overflow(pods, float(flying.sum()), found.offered @ flying)
+        change = np.abs(new - full).max()
+        full = 0.5 * (full + new)
+        if change < CLOSE:
+            break
+    return found.taken
+
+
+class _Found(NamedTuple):
+    taken: Rates
+    """Part of each adapter's requests (column) that each pod (row) gets."""
+    offered: Rates
+    """Those that come by."""
+
+
+def _below_bounds(order: Order, chances: Rates, *, full: Rates) -> _Found:
+    """Requests go to the first pod that is not full; `full` by crowd (row) and pod (column)."""
     count, pods = order.shape
-    full = full_chances(levels, shares)
     columns = np.arange(count)
-    found = np.zeros((pods, count))
+    taken, offered = np.zeros((pods, count)), np.zeros((pods, count))
     # Chance of a crowd (row) in which all pods up to here are full for an adapter (column).
-    behind = np.repeat(levels.chances[:, None], count, axis=1)
+    behind = np.repeat(chances[:, None], count, axis=1)
     here = behind.sum(axis=0)
     for place in range(pods):
         behind = behind * full[:, order[:, place]]
         left = behind.sum(axis=0)
-        found[order[:, place], columns] = here - left
+        taken[order[:, place], columns] = here - left
+        offered[order[:, place], columns] = here
         here = left
         if here.max() < FAR:
             break
     # Somebody is always below the bound.
-    found += here / pods
-    return found
+    return _Found(taken + here / pods, offered)
