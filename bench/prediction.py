@@ -1,6 +1,6 @@
 """How near the prediction comes to the simulator.
 
-    python -m bench.prediction [--quick] [--json]
+    python -m bench.prediction [--quick | --fitted] [--workers N] [--json]
 
 Fleets play for some minutes; hits, loads, residency and P95 are held against `plan.prediction`, which is told rates,
 slots, policy, what a swap takes, and how long requests take where nothing is swapped (a run of the same fleet with a
@@ -11,7 +11,8 @@ slot for every adapter). Errors of hit ratios are in percentage points, the othe
 - pins: the most popular adapters, once each;
 - pods that evict otherwise than by recency.
 
-None of these fleets is one that anything was fitted to (`FITTED` are, with `weighted` and `chwbl`).
+What was fitted: the dispersion of `rendezvous` to five fleets, the first and the fourth of `GRID` among them; the one
+more slot of `weighted` to `FITTED`; the dispersion of `chwbl` and what draws requests of `gie-lora` with both in view.
 """
 
 import argparse

@@ -16,4 +16,4 @@ def test_a_short_run_hits_as_predicted():
     found = rows(SMALL, seconds=480, workers=1)
     assert [row for row in found if abs(row.points) > POINTS] == []
     assert [row for row in found if abs(row.rate) > 0.15 or abs(row.residency) > 0.15] == []
-    assert {row.known for row in found} == {2.0}
+    assert {row.known for row in found} == {2.0, 2.5}

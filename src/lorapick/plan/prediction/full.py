@@ -22,8 +22,8 @@ from lorapick.core.picking.hashing import LOAD_FACTOR
 from lorapick.plan.prediction.eviction import Rates
 
 DISPERSION = 2.0
-"""Fitted to six simulated fleets of `chwbl`; those of the benchmark are others. In the simulator 0.3 to 0.6 were
-counted; the rest stands for that requests for one adapter go on to the same pods together."""
+"""Chosen with the six fleets of `bench.prediction.FITTED` and the eight of its grid in view. In the simulator 0.3 to
+0.6 were counted; the rest stands for what requests of one moment have in common, which the form does not know."""
 _GROUPS = 10
 """Sizes of the crowd that are told apart, at most."""
 _STEP = 0.05

@@ -3,8 +3,8 @@
 In: a fleet, demand, times. Out: a `Prediction`. Pure. Not here: what is good enough (see `plan.gate`), and anything
 that changes over time: for that there is the simulator.
 
-Holds where requests come as a Poisson stream of fixed rates per adapter, pods evict the least recently used, and pods
-keep up. Against the simulator it is within two points of hit ratio there (`python -m bench.prediction`).
+Holds where requests come as a Poisson stream of fixed rates per adapter, and pods keep up. Against the simulator it is
+within two points of hit ratio there (`python -m bench.prediction`), but for what `Prediction.note` names.
 """
 
 from collections.abc import Sequence
