@@ -39,7 +39,7 @@ _SWEEPS = 150
 _CLOSE = 3e-5
 
 
-def overflow(pods: int, mean: float, offered: Rates) -> Rates:
+def overflow(pods: int, mean: float, *, offered: Rates) -> Rates:
     """Chance of each pod to be full in a large crowd, when `offered` places on it are asked for: Erlang's formula."""
     bound = float(ceil(LOAD_FACTOR * (mean + 1.0) / pods))
     some = np.maximum(offered, 1e-9)

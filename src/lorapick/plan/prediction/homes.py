@@ -187,7 +187,7 @@ def _overflowing(order: Order, flying: Rates) -> Rates:
     full = np.zeros(pods)
     for _ in range(_ROUNDS):
         found = _below_bounds(order, np.ones(1), full=full[None, :])
-        new = overflow(pods, float(flying.sum()), found.offered @ flying)
+        new = overflow(pods, float(flying.sum()), offered=found.offered @ flying)
         change = np.abs(new - full).max()
         full = 0.5 * (full + new)
         if change < CLOSE:
