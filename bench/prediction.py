@@ -181,11 +181,16 @@ def _row(case: Case, way: Way, *, measured: Measures, told: Prediction) -> Row:
         way=way,
         simulated=measured.hits / (measured.hits + measured.misses),
         predicted=told.hit_ratio or 0.0,
-        rate=told.swap_rate * measured.length * measured.pods / measured.loads - 1.0,
-        residency=(told.residency or 0.0) * measured.loads / measured.slot_seconds - 1.0,
+        rate=_off(told.swap_rate * measured.length * measured.pods, measured.loads),
+        residency=_off((told.residency or 0.0) * measured.loads, measured.slot_seconds if measured.loads else 0.0),
         p95=(told.p95 or 0.0) / (measured.latency.p95 or 1.0),
         known=told.error_points,
     )
+
+
+def _off(predicted: float, simulated: float) -> float:
+    """Relative error; none where there is nothing to be off from."""
+    return predicted / simulated - 1.0 if simulated else 0.0
 
 
 def main() -> None:

@@ -36,14 +36,15 @@ def held_in_one(rates, slots, **behaviour):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.floats(1e-3, 5.0), min_size=2, max_size=30),
+    st.lists(st.floats(1e-3, 0.25), min_size=2, max_size=30),
     st.integers(1, 29),
     st.sampled_from(list(Eviction)),
     st.sampled_from([2.0, inf]),
     st.sampled_from([0.0, 0.1]),
 )
 def test_slots_are_full_of_what_is_there_and_what_is_coming(rates, slots, eviction, shape, swap):
-    assume(sum(rates) * (swap + 0.02) < slots)  # beyond it nothing is there but what is in use or coming
+    # Beyond it nothing is there but what is in use or coming; where counts decide, that is so in the last slot.
+    assume(sum(rates) * (swap + 0.02) < 0.9)
     there, coming = held_in_one(rates, slots, eviction=eviction, shape=shape, swap=swap, used=0.01)
     assert ((there >= 0) & (coming >= 0) & (there + coming <= 1 + 1e-9)).all()
     assert there.sum() + coming.sum() == pytest.approx(min(slots, len(rates)), rel=1e-4)
