@@ -1,6 +1,6 @@
 """How near the prediction comes to the simulator.
 
-    python -m bench.prediction [--quick | --fitted] [--workers N] [--json]
+    python -m bench.prediction [--quick | --fitted | --fresh] [--workers N] [--json]
 
 Fleets play for some minutes; hits, loads, residency and P95 are held against `plan.prediction`, which is told rates,
 slots, policy, what a swap takes, and how long requests take where nothing is swapped (a run of the same fleet with a
@@ -81,6 +81,8 @@ FITTED = (
     Case(12, 3, 2, 0.5, 5.0),
     Case(64, 16, 3, 1.0, 40.0),
 )
+FRESH = (Case(90, 7, 6, 1.1, 18.0), Case(36, 9, 3, 0.7, 22.0))
+"""Played after everything was chosen."""
 KNOWING = ("weighted", "cost", "rendezvous", "chwbl")
 OTHERS = ("gie-lora", "round-robin", "least-loaded", "power-of-two")
 COMPARED = (
@@ -198,12 +200,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one fleet, for some minutes")
     parser.add_argument("--fitted", action="store_true", help="the fleets that constants were fitted to")
+    parser.add_argument("--fresh", action="store_true", help="fleets that nothing was chosen by")
     parser.add_argument("--workers", type=int, help="processes; default: one for each core")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     fitted = tuple((case, Way(policy)) for policy in ("weighted", "chwbl") for case in FITTED)
-    compared = QUICK if args.quick else fitted if args.fitted else COMPARED
-    found = rows(compared, seconds=600 if args.fitted or not args.quick else 240, workers=args.workers)
+    fresh = tuple((case, Way(policy)) for policy in ("cost", "chwbl", "gie-lora") for case in FRESH)
+    compared = QUICK if args.quick else fitted if args.fitted else fresh if args.fresh else COMPARED
+    found = rows(compared, seconds=240 if args.quick else 600, workers=args.workers)
     if args.json:
         json.dump([{**row._asdict(), "way": str(row.way), "points": row.points} for row in found], sys.stdout, indent=1)
         print()

@@ -40,7 +40,7 @@ def _reasons(fleet: FleetShape) -> Iterator[Error]:
     if fleet.policy == "chwbl" and len(fleet.pods) <= FEW_PODS:
         yield Error(5.0, "with one or two pods, chwbl hits up to five points less: a full pod is half of the fleet")
     if fleet.policy == "gie-lora":
-        yield Error(2.5, "gie-lora leaves some pods unused, so that adapters may stay half as long as said, or less")
+        yield Error(3.0, "gie-lora leaves some pods unused, so that adapters may stay half as long as said, or less")
     if any(EVICTIONS.get(way) is Eviction.COUNT for way in ways):
         yield Error(2.5, "pods that evict by counts know only their own, and may keep others than the most popular")
     if "cost" in ways:
