@@ -16,7 +16,7 @@ import typer
 
 from lorapick.cli import admin_client
 from lorapick.cli.check_fleet import Fleet, fleet_at, fleet_of
-from lorapick.cli.check_input import Asked, Unusable, case_of
+from lorapick.cli.check_input import Asked, Unusable, case_of, write_page
 from lorapick.cli.check_text import print_verdict
 from lorapick.plan.gate.check import check as judged
 from lorapick.plan.gate.formats import to_github, to_json, to_junit
@@ -98,7 +98,7 @@ def check(
             now=case.now, then=case.then, rules=fleet.rules, costs=costs, verdict=verdict, told_by=fleet.told_by
         )
         if html is not None:
-            html.write_text(report_page(report(checked, curves=True)), encoding="utf-8")
+            write_page(html, report_page(report(checked, curves=True)))
     except Unusable as error:
         print(f"lorapick check: {error}", file=sys.stderr)
         raise typer.Exit(2) from None

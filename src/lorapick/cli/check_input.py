@@ -5,6 +5,8 @@ judgement (see `plan.gate`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -25,6 +27,9 @@ from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, facts
 
 MOST_PODS = 10_000
 MOST_SLOTS = 100_000
+MOST_BESIDE = 1_000
+"""Names beside a file that is not there, among which near ones are searched."""
+READABLE = "name a list of adapters, a difference, a split, or a directory of PEFT adapters"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,8 +128,35 @@ def _today(fleet: Fleet, file: Path | None) -> tuple[Listed, ...]:
 
 def _content(file: Path) -> bytes:
     """What a file has; one that never ends is left off where it is too long."""
-    with file.open("rb") as stream:
-        return stream.read(LARGEST + 1)
+    try:
+        with file.open("rb") as stream:
+            return stream.read(LARGEST + 1)
+    except OSError as error:
+        raise RolloutError(f"{file}: {_why(file, error)}; {READABLE}") from None
+
+
+def _why(file: Path, error: OSError) -> str:
+    """Why a file cannot be read, in words; of one that is not there, with near ones beside it."""
+    if not isinstance(error, FileNotFoundError):
+        return f"cannot be read ({error.strerror or error})"
+    beside = [each.name for each in islice(file.parent.glob("*"), MOST_BESIDE)]
+    close = get_close_matches(file.name, beside, n=1)
+    return f"there is no such file or directory{f' (did you mean {close[0]}?)' if close else ''}"
+
+
+def write_page(file: Path, page: str) -> None:
+    """Write an HTML page.
+
+    Raises:
+        RolloutError: it cannot be written.
+    """
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        why = "there is no such directory" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+        raise RolloutError(
+            f"--html {file}: cannot be written ({why}); name a file in a directory that is there"
+        ) from None
 
 
 def _rollout(asked: Asked, *, known: Sequence[AdapterName]) -> _Found:

@@ -17,6 +17,8 @@ from lorapick.model.units import AdapterName
 from lorapick.plan.prediction.values import Demand
 from lorapick.wire.config.document import nearest_word
 
+SHOWN = 3
+"""Names that a message has, of many."""
 MOST = 1e9
 """Of requests per second, and of weights: no sum or product of these leaves what a float can be."""
 STEEPEST = 100.0
@@ -157,6 +159,10 @@ def _check(adapters: Sequence[Listed]) -> None:
 
 
 def near(name: AdapterName, known: Iterable[AdapterName]) -> str:
-    """The end of a message about a name that nobody has: what may be meant, or nothing."""
-    hint = nearest_word(name, known)
-    return f"; {hint}" if hint else ""
+    """The end of a message about a name that nobody has: what may be meant, else some that there are, or nothing."""
+    names = list(known)
+    hint = nearest_word(name, names)
+    if hint or not names:
+        return f"; {hint}" if hint else ""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"; there {'is' if len(names) == 1 else 'are'} {', '.join(names[:SHOWN])}{more}"
