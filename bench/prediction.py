@@ -12,7 +12,8 @@ slot for every adapter). Errors of hit ratios are in percentage points, the othe
 - pods that evict otherwise than by recency.
 
 What was fitted: the dispersion of `rendezvous` to five fleets, the first and the fourth of `GRID` among them; the one
-more slot of `weighted` to `FITTED`; the dispersion of `chwbl` and what draws requests of `gie-lora` with both in view.
+more slot of `weighted` to `FITTED`, with `GRID` in sight; the dispersion of `chwbl`, the steady time of `cost` and what
+draws requests of `gie-lora` with both in view. `FRESH` was played after all that.
 """
 
 import argparse

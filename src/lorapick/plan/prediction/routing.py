@@ -13,8 +13,8 @@ A policy that is told nothing about residency but spreads by load (`gie-default`
 scattered.
 
 In a pool each miss pushes somebody out of one small pod, so that the time for which an unused adapter stays varies: as
-a sum of about as many waits for a miss on its pod as that has slots, and one more (fitted to six simulated fleets;
-those of the benchmark are others). `cost` sends misses where the adapter that would leave is the least likely to be
+a sum of about as many waits for a miss on its pod as that has slots, and one more (`bench.prediction`
+says to which fleets this was fitted). `cost` sends misses where the adapter that would leave is the least likely to be
 missed; with it, the time varies no more than in one large cache.
 """
 
