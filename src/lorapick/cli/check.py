@@ -111,7 +111,7 @@ def _say(checked: Checked, form: Format, *, show_work: bool) -> None:
     verdict, work = checked.verdict, report(checked, curves=False) if show_work else None
     if form is Format.TEXT:
         console = admin_client.console()
-        print_verdict(console, verdict, rules=checked.rules, costs=checked.costs)
+        print_verdict(console, checked)
         if work is not None:
             print_report(console, msgspec.structs.replace(work, title="\nhow", tables=(), notes=()), show_work=True)
     elif form is Format.JSON:

@@ -1,6 +1,6 @@
 """What `lorapick check` prints for people.
 
-In: a verdict, and what it was reckoned with. Out: lines and tables on a console. Not here: the other formats (see
+In: a verdict with what it was reckoned with. Out: lines and tables on a console. Not here: the other formats (see
 `plan.gate.formats`).
 """
 
@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lorapick.cli.admin_client import printable
-from lorapick.plan.gate.formats import NOTHING, headline, remedy
-from lorapick.plan.gate.values import Level, Rules, Verdict
-from lorapick.plan.prediction.values import Costs, Prediction
+from lorapick.plan.gate.formats import NOTHING, basis, headline, reliability, remedy
+from lorapick.plan.gate.report import Checked
+from lorapick.plan.gate.values import Level, Verdict
+from lorapick.plan.prediction.values import Prediction
 
 WATCH = (
     "watch mean residency (5 min warns, 1 min pages), swaps per second and pod (0.5), active adapters per slot (0.8): "
@@ -20,8 +21,9 @@ WATCH = (
 )
 
 
-def print_verdict(console: Console, verdict: Verdict, *, rules: Rules, costs: Costs) -> None:
+def print_verdict(console: Console, checked: Checked) -> None:
     """The verdict, its figures, the findings, what would pass, and what was assumed."""
+    verdict = checked.verdict
     console.print(headline(verdict), markup=False, soft_wrap=True)
     console.print(_figures(verdict))
     for finding in verdict.findings:
@@ -31,7 +33,7 @@ def print_verdict(console: Console, verdict: Verdict, *, rules: Rules, costs: Co
             )
     for line in _changes(verdict):
         console.print(printable(line), markup=False, soft_wrap=True)
-    for line in assumed(rules, costs):
+    for line in assumed(checked):
         console.print(line, markup=False, style="dim", soft_wrap=True)
 
 
@@ -50,12 +52,11 @@ def _changes(verdict: Verdict) -> Iterator[str]:
     yield f"  {WATCH}"
 
 
-def assumed(rules: Rules, costs: Costs) -> Iterator[str]:
-    """What the figures rest on."""
-    yield (
-        "\npredicted for a steady state: Poisson arrivals at fixed rates, least recently used leaves first; within two "
-        "points of hits of the simulator"
-    )
+def assumed(checked: Checked) -> Iterator[str]:
+    """What the figures rest on, and how far they may be off."""
+    costs, rules = checked.costs, checked.rules
+    yield f"\n{basis(checked.then)}"
+    yield from reliability(checked.verdict)
     yield (
         f"P95 is an estimate: {costs.latency_p95:g} s (median {costs.latency:g} s) without swaps, {costs.swap:g} s for "
         f"a load (--latency-p95, --latency, --swap)"

@@ -97,7 +97,7 @@ def test_junit():
 def test_github():
     lines = run(AB_TEST, *TODAY, "--format", "github").output.splitlines()
     assert [line.split(" ")[0] for line in lines] == [
-        "::warning", "::error", "::warning", "::warning", "::error", "::notice", "::notice", "::notice", "::notice",
+        "::warning", "::error", "::warning", "::warning", "::error", *["::notice"] * 5,
     ]  # fmt: skip
     assert "%25 of requests find" in lines[1] and "%" not in lines[1].replace("%25", "").replace("%3A", "")
 
@@ -108,6 +108,32 @@ def test_names_are_no_commands(tmp_path):
     lines = run(str(file), *FLEET, "--format", "github").output.splitlines()
     assert [line for line in lines if line.startswith("::error::")] == []
     assert ElementTree.fromstring(run(str(file), *FLEET, "--format", "junit").output.encode()).get("failures") == "1"
+
+
+def small_pods(tmp_path: Path, *, policy: str) -> tuple[str, ...]:
+    """Thursday's adapters on pods with two slots, of a policy that is harder to predict there."""
+    file = tmp_path / "fleet.yaml"
+    pods = ", ".join(f'{{name: p{number}, address: "127.0.0.1:{number + 80}"}}' for number in range(8))
+    file.write_text(f"{{picking: {{policy: {policy}}}, defaults: {{max_loras: 2}}, discovery: {{pods: [{pods}]}}}}")
+    return ("--config", str(file), "--today", str(THURSDAY / "today.txt"), "--rate", "4")
+
+
+def test_every_form_says_how_far_it_may_be_off(tmp_path):
+    fleet, page = small_pods(tmp_path, policy="cost"), tmp_path / "page.html"
+    for words in (["--format", "text"], ["--format", "github"], ["--format", "junit"], ["--html", str(page)]):
+        told = run(*fleet, *words).output
+        assert "hits may be off by 4 points, as far as such fleets were simulated: with one or two slots" in told
+    assert "hits may be off by 4 points" in page.read_text()
+    assert json.loads(run(*fleet, "--format", "json").output)["after"]["error_points"] == 4.0
+    assert "hits may be off by 2 points, as far as such fleets were simulated\n" in run(*TODAY).output
+    today_and_then = run(*fleet, "--slots", "4").output
+    assert "today: hits may be off by 4 points" in today_and_then
+    assert "then: hits may be off by 2 points" in today_and_then
+
+
+def test_how_pods_evict_is_told():
+    assert "pods that evict by lru" in run(*TODAY).output
+    assert "may be off" in run(*TODAY, "--show-work").output
 
 
 # -- what is asked about

@@ -130,6 +130,7 @@ def _change(plan: Plan, judged: Judged, *, kind: str, words: str) -> Change:
         prediction=prediction,
         plan=plan,
         failing=tuple(each for each in findings if each.level is Level.FAIL),
+        unsure=any(each.unsure for each in findings),
     )
 
 

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from lorapick.plan.gate.values import Change, Finding, Level, Verdict
+from lorapick.plan.gate.values import Change, Finding, Level, Plan, Verdict
+from lorapick.plan.prediction.values import Prediction
 
 WORDS = {Level.OK: "passes", Level.WARN: "passes with warnings", Level.FAIL: "fails"}
 _COMMANDS = {Level.FAIL: "error", Level.WARN: "warning"}
@@ -39,7 +40,7 @@ def to_github(verdict: Verdict) -> str:
     told = [remedy(each) for each in verdict.changes if each.passes]
     if verdict.closest is not None:
         told = [f"{NOTHING}; closest: {remedy(verdict.closest)}"]
-    lines += [f"::notice title=lorapick check::{_data(each)}" for each in told]
+    lines += [f"::notice title=lorapick check::{_data(each)}" for each in (*told, *reliability(verdict))]
     return "\n".join(lines)
 
 
@@ -50,8 +51,28 @@ def to_junit(verdict: Verdict) -> str:
     suite = ElementTree.Element("testsuite", attributes)
     for each in verdict.findings:
         suite.append(_case(each, verdict))
+    ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(reliability(verdict)))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+
+
+def basis(plan: Plan) -> str:
+    """What the figures of a plan hold for."""
+    ways = ", ".join(dict.fromkeys(pod.eviction for pod in plan.fleet.pods))
+    return f"predicted for a steady state: Poisson arrivals at fixed rates, pods that evict by {ways}"
+
+
+def reliability(verdict: Verdict) -> tuple[str, ...]:
+    """How far hits may be off, and why that is more than usual; of today too where it is another matter."""
+    told = [_off(each) for each in (verdict.today, verdict.after) if each is not None]
+    if len(dict.fromkeys(told)) == 1:
+        return (told[0],)
+    return tuple(f"{when}: {each}" for when, each in zip(("today", "then"), told, strict=True))
+
+
+def _off(of: Prediction) -> str:
+    why = "" if of.note is None else f": {of.note}"
+    return f"hits may be off by {of.error_points:g} points, as far as such fleets were simulated{why}"
 
 
 def headline(verdict: Verdict) -> str:
@@ -66,10 +87,15 @@ def remedy(change: Change) -> str:
     """A change and what it would lead to, in one line."""
     after = change.prediction
     told = "passes" if change.level is Level.OK else "passes with a warning" if change.passes else "still fails"
-    hits = "" if after.hit_ratio is None else f"{after.hit_ratio:.1%} hits, "
+    hits = "" if after.hit_ratio is None else f"{after.hit_ratio:.1%} hits{_unlike(change)}, "
     return (
         f"{change.words}: {told} ({hits}{after.swap_rate:.3f} swaps/s/pod, {after.active} active / {after.slots} slots)"
     )
+
+
+def _unlike(change: Change) -> str:
+    """Of hits that may be on the other side of their bound."""
+    return f" ± {change.prediction.error_points:g} points" if change.unsure else ""
 
 
 def _case(finding: Finding, verdict: Verdict) -> ElementTree.Element:

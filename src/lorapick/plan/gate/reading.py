@@ -43,8 +43,8 @@ def parse(content: bytes, *, file: str) -> Rollout:
         return _document(found)
     except UnicodeDecodeError as error:
         raise RolloutError(
-            f"{file} is no text (byte {error.start + 1} is none of UTF-8): name a list of adapters, one per line, or the "
-            "directory that holds the files of adapters"
+            f"{file} is no text (byte {error.start + 1} is none of UTF-8): name a list of adapters, one per line, or "
+            "the directory that holds the files of adapters"
         ) from None
     except (msgspec.DecodeError, RecursionError, ValueError, OverflowError) as error:
         raise RolloutError(f"{file}: {error}") from None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lorapick.plan.gate.changes import MOST_SLOTS, with_slots
-from lorapick.plan.gate.formats import headline
+from lorapick.plan.gate.formats import basis, headline, reliability
 from lorapick.plan.gate.values import Change, Plan, Rules, Verdict
 from lorapick.plan.prediction.predict import predict
 from lorapick.plan.prediction.values import Costs, Prediction
@@ -19,11 +19,9 @@ POINTS = 12
 """Of a curve, at most: each one is a prediction."""
 PAGE = "docs/check.md, How it is predicted"
 LRU = f"characteristic time of an LRU cache: Che, Tung and Wang 2002; {PAGE}"
+ERRORS = "docs/check.md, Against the simulator"
 ARTICLE = "the article"
-NOTES = (
-    "predicted for a steady state: Poisson arrivals at fixed rates, least recently used leaves first",
-    "P95 is an estimate for a gate, and no promise: it knows nothing of queues that come from traffic alone",
-)
+ESTIMATE = "P95 is an estimate for a gate, and no promise: it knows nothing of queues that come from traffic alone"
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +45,7 @@ def report(checked: Checked, *, curves: bool) -> Report:
     return Report(
         _clean(headline(verdict)),
         tuple(figures),
-        NOTES,
+        (basis(checked.then), *reliability(verdict), ESTIMATE),
         tuple(_assumptions(checked)),
         tuple(_tables(verdict)),
         _charts(checked) if curves else (),
@@ -75,6 +73,8 @@ def _figures(of: Prediction, checked: Checked, *, when: str) -> Iterator[Figure]
         f"requests{when}", of.requests, "per second", rates, "the list, a picker's measures, or --rate by Zipf"
     )
     yield Figure(f"hits{when}", of.hit_ratio, "share", _hits(of), LRU)
+    why = of.note or f"the most that simulated fleets with {plan.fleet.policy} were off, rounded up"
+    yield Figure(f"hits may be off{when}", of.error_points, "points", why, ERRORS)
     yield Figure(
         f"swaps per pod{when}",
         of.swap_rate,
@@ -178,7 +178,7 @@ def _row(change: Change) -> tuple[str, ...]:
     return (
         _clean(change.words),
         then,
-        shown(of.hit_ratio, "share"),
+        shown(of.hit_ratio, "share") + (f" ± {of.error_points:g}" if change.unsure else ""),
         f"{of.swap_rate:.3f}",
         "for ever" if of.residency is None else shown(round(of.residency), "s"),
         "no bound" if of.p95 is None else f"{of.p95:.2f} s",

@@ -66,6 +66,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """In words: value, limit."""
     adapter: AdapterName | None = None
     """Whose fault it is; None: the fleet's as a whole."""
+    unsure: bool = False
+    """Whether the figure is nearer to its bound than the prediction may be off."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +85,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     failing: tuple[Finding, ...] = ()
     """Rules that would still fail."""
+    unsure: bool = False
+    """Whether its hits are nearer to their bound than the prediction may be off."""
 
     @property
     def shortfall(self) -> tuple[float, ...]:
