@@ -24,7 +24,7 @@ from lorapick.plan.gate.report import Checked, report
 from lorapick.plan.gate.rollout import Traffic
 from lorapick.plan.gate.values import Level, Verdict
 from lorapick.plan.prediction.values import Costs
-from lorapick.plan.work import print_report
+from lorapick.plan.work import Report, print_report
 from lorapick.plan.work import to_json as report_json
 from lorapick.plan.work_page import report_page
 
@@ -38,7 +38,7 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
-OTHERS: dict[Format, Callable[[Verdict], str]] = {Format.JUNIT: to_junit, Format.GITHUB: to_github}
+OTHERS: dict[Format, Callable[[Verdict, Report | None], str]] = {Format.JUNIT: to_junit, Format.GITHUB: to_github}
 DEFAULTS = Costs()
 
 
@@ -74,9 +74,7 @@ def check(
         str | None, typer.Option(help="What the pods serve: a common model's name, or a config.json. Default: by name.")
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to say it.")] = Format.TEXT,
-    show_work: Annotated[
-        bool, typer.Option("--show-work", help="With formulas and sources; in text and JSON.")
-    ] = False,
+    show_work: Annotated[bool, typer.Option("--show-work", help="With formulas and sources, in each format.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write a page with charts to this file.")] = None,
 ) -> None:
     """Predict what a rollout of adapters would do to the fleet, and fail if that is bad."""
@@ -107,7 +105,7 @@ def check(
 
 
 def _say(checked: Checked, form: Format, *, show_work: bool) -> None:
-    """Print the verdict; its work comes after it in text, and as a key of its own in JSON."""
+    """Print the verdict; its work comes after it in text, as a key of its own in JSON, within what others print."""
     verdict, work = checked.verdict, report(checked, curves=False) if show_work else None
     if form is Format.TEXT:
         console = admin_client.console()
@@ -118,7 +116,7 @@ def _say(checked: Checked, form: Format, *, show_work: bool) -> None:
         found = to_json(verdict) if work is None else {**to_json(verdict), "work": report_json(work)}
         print(json.dumps(found, indent=2))
     else:
-        print(OTHERS[form](verdict))
+        print(OTHERS[form](verdict, work))
 
 
 def _fleet(config: Path | None, admin: str | None) -> Fleet:

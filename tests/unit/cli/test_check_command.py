@@ -175,6 +175,17 @@ def test_the_work_is_shown():
     assert figures["hits today"]["formula"].startswith("1 − 0.3")
 
 
+def test_the_work_is_shown_in_other_formats():
+    arguments = (AB_TEST, *TODAY, "--show-work", "--format")
+    lines = run(*arguments, "github").output.splitlines()
+    group = lines[lines.index("::group::how lorapick check reckons") : lines.index("::endgroup::")]
+    assert any(line.startswith("  active adapters / slots then: 1.875 = 60 / 32 [") for line in group)
+    assert not any(line.startswith("::") for line in group[1:])
+    suite = ElementTree.fromstring(run(*arguments, "junit").output.encode())
+    assert "bound of hit ratio: 80.0 %, below it fails [default of alerts.hit_ratio]" in suite.findtext("system-out")
+    assert "::group" not in run(AB_TEST, *TODAY, "--format", "github").output
+
+
 def test_a_page(tmp_path):
     page = tmp_path / "check.html"
     assert run(AB_TEST, *TODAY, "--html", str(page), "--format", "github").exit_code == 1

@@ -4,6 +4,7 @@ In: a `Verdict`. Out: text. Not here: text for people (see `cli.check_text`).
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ import msgspec
 
 from lorapick.plan.gate.values import Change, Finding, Level, Plan, Verdict
 from lorapick.plan.prediction.values import Prediction
+from lorapick.plan.work import Report, shown
 
 WORDS = {Level.OK: "passes", Level.WARN: "passes with warnings", Level.FAIL: "fails"}
 _COMMANDS = {Level.FAIL: "error", Level.WARN: "warning"}
@@ -27,8 +29,8 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
     return {**found, **{name: None if change is None else change.kind for name, change in kinds.items()}}
 
 
-def to_github(verdict: Verdict) -> str:
-    """Workflow commands: annotations of a run in GitHub Actions.
+def to_github(verdict: Verdict, work: Report | None = None) -> str:
+    """Workflow commands: annotations of a run in GitHub Actions, and its work as a group of the log, folded.
 
     Percent signs and line ends are escaped as `@actions/core` does; nobody's adapter name becomes a command.
     """
@@ -41,17 +43,28 @@ def to_github(verdict: Verdict) -> str:
     if verdict.closest is not None:
         told = [f"{NOTHING}; closest: {remedy(verdict.closest)}"]
     lines += [f"::notice title=lorapick check::{_data(each)}" for each in (*told, *reliability(verdict))]
+    if work is not None:
+        lines += ["::group::how lorapick check reckons", *map(_line, work_lines(work)), "::endgroup::"]
     return "\n".join(lines)
 
 
-def to_junit(verdict: Verdict) -> str:
-    """One test case for each rule; what warns passes, and says so in its output."""
+def work_lines(work: Report) -> Iterator[str]:
+    """Figures with formula and source, a line each, where there is no room for tables."""
+    for title, figures, sign in (("assumed", work.assumptions, ","), ("figures", work.figures, " =")):
+        yield f"{title}:"
+        for each in figures:
+            yield f"{each.name}: {shown(each.value, each.unit)}{sign} {each.formula} [{each.source}]"
+
+
+def to_junit(verdict: Verdict, work: Report | None = None) -> str:
+    """One test case for each rule; what warns passes, and says so in its output. The suite's output has the work."""
     failures = sum(each.level is Level.FAIL for each in verdict.findings)
     attributes = {"name": "lorapick check", "tests": str(len(verdict.findings)), "failures": str(failures)}
     suite = ElementTree.Element("testsuite", attributes)
     for each in verdict.findings:
         suite.append(_case(each, verdict))
-    ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(reliability(verdict)))
+    told = [*reliability(verdict), *(() if work is None else work_lines(work))]
+    ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(told))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
 
@@ -113,6 +126,11 @@ def _case(finding: Finding, verdict: Verdict) -> ElementTree.Element:
 
 def _xml(text: str) -> str:
     return _NOT_XML.sub("?", text)
+
+
+def _line(text: str) -> str:
+    """A plain line of a log: no command, whatever it begins with."""
+    return f"  {' '.join(text.splitlines())}"
 
 
 def _data(text: str) -> str:
