@@ -19,6 +19,7 @@ from lorapick.cli.check_fleet import Fleet, fleet_at, fleet_of
 from lorapick.cli.check_input import Asked, Unusable, case_of, write_page
 from lorapick.cli.check_text import print_verdict
 from lorapick.plan.gate.check import check as judged
+from lorapick.plan.gate.fitting import Told, times_of
 from lorapick.plan.gate.formats import to_github, to_json, to_junit
 from lorapick.plan.gate.report import Checked, report
 from lorapick.plan.gate.rollout import Traffic
@@ -62,14 +63,29 @@ def check(
     split: Annotated[
         list[str] | None, typer.Option(help="`a: 50, a-experiment: 50`: a's traffic, dealt out anew.")
     ] = None,
-    rate: Annotated[float, typer.Option(help="Requests per second in all, where lists have none.")] = 0.0,
+    rate: Annotated[
+        float, typer.Option(help="Requests per second of all adapters; those without a rate share what is left.")
+    ] = 0.0,
     zipf: Annotated[float, typer.Option(help="Popularity of adapters without a rate, by their order.")] = 1.0,
     slots: Annotated[int | None, typer.Option(help="Slots of each pod then.")] = None,
     pods: Annotated[int | None, typer.Option(help="Pods then.")] = None,
     pin: Annotated[list[str] | None, typer.Option(help="An adapter that is pinned then, once.")] = None,
-    swap: Annotated[float, typer.Option(help="Seconds that a load keeps requests waiting.")] = DEFAULTS.swap,
-    latency: Annotated[float, typer.Option(help="Median seconds of requests without a swap.")] = DEFAULTS.latency,
-    latency_p95: Annotated[float, typer.Option(help="Their 95th percentile.")] = DEFAULTS.latency_p95,
+    swap: Annotated[
+        float | None,
+        typer.Option(
+            help=f"Seconds that a load keeps requests waiting. Default: {DEFAULTS.swap:g}, or what today's P95 leaves."
+        ),
+    ] = None,
+    latency: Annotated[
+        float | None, typer.Option(help="Median seconds of requests without a swap. Default: half of their P95.")
+    ] = None,
+    latency_p95: Annotated[
+        float | None,
+        typer.Option(
+            help="P95 as the fleet shows it today, swaps included; without a today of requests that meet none. "
+            f"Default: {DEFAULTS.latency_p95:g}."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="What the pods serve: a common model's name, or a config.json. Default: by name.")
     ] = None,
@@ -87,13 +103,14 @@ def check(
         pins=tuple(pin or ()),
         model=model,
     )
-    costs = Costs(swap=swap, latency=latency, latency_p95=latency_p95)
+    told = Told(swap=swap, median=latency, p95=latency_p95)
     try:
         fleet = _fleet(config, admin)
         case = case_of(fleet, asked, Traffic(rate=rate, zipf=zipf))
-        verdict = judged(case.then, today=case.now, rules=fleet.rules, costs=costs, faults=case.faults)
+        times = times_of(told, case.today)
+        verdict = judged(case.then, today=case.now, rules=fleet.rules, costs=times.costs, faults=case.faults)
         checked = Checked(
-            now=case.now, then=case.then, rules=fleet.rules, costs=costs, verdict=verdict, told_by=fleet.told_by
+            now=case.now, then=case.then, rules=fleet.rules, times=times, verdict=verdict, told_by=fleet.told_by
         )
         if html is not None:
             write_page(html, report_page(report(checked, curves=True)))

@@ -76,6 +76,21 @@ def test_fixed_passes_with_a_warning():
     assert warnings[0].startswith("warn active_adapters: 60 active adapters on 64 slots are 0.94 per slot")
 
 
+def test_today_keeps_a_promise_that_it_keeps_today(tmp_path):
+    """The article's P95 has swaps in it already: 400 ms may not fail before anything is rolled out."""
+    file = tmp_path / "fleet.yaml"
+    text = (THURSDAY / "fleet.yaml").read_text().replace("pods.yaml", str(THURSDAY / "pods.yaml"))
+    file.write_text(f"{text}slo: {{latency_p95: 400ms}}\n")
+    fleet = ("--config", str(file), *TODAY[2:])
+    for measured in ([], ["--latency-p95", "0.22"]):
+        result = run(*fleet, *measured)
+        assert result.exit_code == 0, result.output
+        assert "0.22 s today, " in result.output
+    assert "0.22 s today, given, are 0.11 s (median 0.055 s) without swaps; 0.17" in result.output
+    assert run(AB_TEST, *fleet, "--latency-p95", "0.39").exit_code == 1
+    assert run(AB_TEST, *fleet, "--latency-p95", "0.22", "--swap", "0.35").exit_code == 2
+
+
 # -- formats
 
 
@@ -232,7 +247,10 @@ def test_faults_of_adapters_stay_whatever_helps(tmp_path):
         ([*FLEET, "--today", str(EXAMPLES)], "cannot be read (Is a directory); name a list"),
         ([str(THURSDAY / "requests.csv.gz"), *TODAY], "is no text (byte 2 is none of UTF-8): name a list of adapters"),
         ([*FLEET], "no adapters: declare them"),
-        ([*FLEET, "--today", str(THURSDAY / "today.txt")], "larger total (--rate)"),
+        (
+            [*FLEET, "--today", str(THURSDAY / "today.txt")],
+            "no requests per second are known: give --rate, or rates in",
+        ),
         ([*TODAY, "--split", "tenant-1-v2: 50, x: 50"], "did you mean"),
         ([*TODAY, "--slots", "0"], "--slots 0: 1 or more"),
         (

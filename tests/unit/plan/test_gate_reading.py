@@ -150,4 +150,20 @@ def test_traffic_that_cannot_be(traffic):
 
 def test_rates_that_leave_nothing():
     with pytest.raises(RolloutError, match="larger total"):
-        today(THREE, Traffic(rate=0.0))
+        today((Listed(name="a", rate=2.0), Listed(name="b")), Traffic(rate=1.0))
+
+
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        (THREE, "^no requests per second are known: give --rate, or rates in the list$"),
+        (
+            (Listed(name="a", rate=2.0), Listed(name="c")),
+            "^no requests per second are known for c: give --rate, or rates in the list$",
+        ),
+        ((*THREE, Listed(name="d", rate=1.0)), "are known for a and 2 more: give --rate"),
+    ],
+)
+def test_rates_that_nobody_gives(listed, words):
+    with pytest.raises(RolloutError, match=words):
+        today(listed, Traffic(rate=0.0))

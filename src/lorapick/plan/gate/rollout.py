@@ -74,11 +74,15 @@ def today(adapters: Sequence[Listed], traffic: Traffic) -> tuple[Demand, ...]:
         )
     _check(adapters)
     silent = [each.name for each in adapters if each.rate is None]
-    left = traffic.rate - sum(each.rate for each in adapters if each.rate is not None)
+    listed = sum(each.rate for each in adapters if each.rate is not None)
+    left = traffic.rate - listed
+    if silent and traffic.rate == 0:
+        of = f" for {silent[0]}{_more(silent)}" if listed > 0 else ""
+        raise RolloutError(f"no requests per second are known{of}: give --rate, or rates in the list")
     if silent and left <= 0:
         raise RolloutError(
-            f"the rates in the list leave nothing of {traffic.rate:g} requests per second for {silent[0]} and "
-            f"{len(silent) - 1} more; give them rates too, or a larger total (--rate)"
+            f"the rates in the list leave nothing of {traffic.rate:g} requests per second for "
+            f"{silent[0]}{_more(silent)}; give them rates too, or a larger total (--rate)"
         )
     weights = {name: place**-traffic.zipf for place, name in enumerate(silent, start=1)}
     whole = sum(weights.values())
@@ -123,6 +127,11 @@ def after(before: Sequence[Demand], rollout: Rollout, *, traffic: Traffic) -> tu
         rate = each.rate if each.rate is not None else old.rate if old is not None else mean
         known[each.name] = Demand(adapter=each.name, rate=rate, pin=each.pin or (old.pin if old else None))
     return _split(tuple(known.values()), rollout.splits)
+
+
+def _more(names: Sequence[AdapterName]) -> str:
+    """How many there are beside the first."""
+    return f" and {len(names) - 1:,} more" if len(names) > 1 else ""
 
 
 def _split(demand: Sequence[Demand], splits: Iterable[Mapping[AdapterName, float]]) -> tuple[Demand, ...]:
