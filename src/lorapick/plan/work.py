@@ -7,7 +7,7 @@ Amounts are in base units (seconds, bytes, shares of 1); how they are shown is c
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -53,6 +53,12 @@ class Table(msgspec.Struct, frozen=True):
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    formula: str = ""
+    """How the columns come about; empty: they hold words only."""
+    source: str = ""
+    """Where formula or values come from."""
+    values: tuple[tuple[float | int | str | None, ...], ...] = ()
+    """What the texts of `rows` show, cell by cell, in base units and not rounded; empty: the texts are all there is."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -211,11 +217,26 @@ _LOOKS: dict[str, Callable[[float], str]] = {
 }
 
 
+def tabled(
+    title: str,
+    columns: Sequence[tuple[str, str]],
+    *,
+    values: Iterable[Sequence[float | int | str | None]],
+    formula: str,
+    source: str,
+) -> Table:
+    """A table of values, shown by the units of its columns, which are pairs of a name and a unit (see `UNITS`)."""
+    exact = tuple(tuple(row) for row in values)
+    units = [unit for _, unit in columns]
+    rows = tuple(tuple(shown(value, unit) for value, unit in zip(row, units, strict=True)) for row in exact)
+    return Table(title, tuple(name for name, _ in columns), rows, formula, source, exact)
+
+
 # -- for programs
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """Values as JSON knows them, every number with its formula and source."""
+    """Values as JSON knows them, every figure and table with its formula and source."""
     found: dict[str, Any] = msgspec.to_builtins(report)
     return found
 
@@ -232,7 +253,7 @@ def print_report(console: Console, report: Report, *, show_work: bool = False) -
     columns = ("value", *(("article",) if any(each.article for each in report.figures) else ()))
     _print(console, "figures", figures=report.figures, columns=(*columns, *work))
     for table in report.tables:
-        _print_table(console, table)
+        _print_table(console, table, show_work=show_work)
     for note in report.notes:
         console.print(f"- {note}", highlight=False, markup=False)
     if not show_work:
@@ -262,10 +283,14 @@ def cell(figure: Figure, column: str) -> str:
             return figure.source
 
 
-def _print_table(console: Console, table: Table) -> None:
+def _print_table(console: Console, table: Table, *, show_work: bool) -> None:
     drawn = RichTable(title=table.title, title_justify="left")
     for number, name in enumerate(table.head):
         drawn.add_column(name, justify="right" if number else "left")
     for row in table.rows:
         drawn.add_row(*row)
+    if show_work:
+        for words, text in (("formula", table.formula), ("source", table.source)):
+            if text:
+                drawn.title = f"{drawn.title}\n{words}: {text}"
     console.print(drawn, highlight=False, markup=False)

@@ -10,7 +10,7 @@ ones rarely swap even without a pin, and the pins take slots from the others: le
 from collections.abc import Mapping
 
 from lorapick.plan.bill.popularity import lru_misses, zipf
-from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown
+from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled
 
 _SECTION_13 = "article, section 13"
 DEFAULTS = (
@@ -152,16 +152,24 @@ def _pinned(assume: Mapping[str, float]) -> tuple[Figure, ...]:
 def _pin_table(assume: Mapping[str, float]) -> Table:
     pins, slots = int(assume["pins"]), int(assume["slots"])
     skews = (0.7, 1.0, 1.3)
-    rows = tuple(
-        (
-            str(adapters),
-            *(shown(by_share(adapters, pins, skew=skew), "share") for skew in skews),
-            *(shown(by_slots(adapters, pins, skew=skew, slots=slots), "share") for skew in skews),
-        )
-        for adapters in (12, 15, 20, 40, 50, 100)
-    )
     heads = (*(f"Zipf({skew:g})" for skew in skews), *(f"Zipf({skew:g}), {slots} slots" for skew in skews))
-    return Table(f"share of swaps that pinning {pins} removes", ("adapters", *heads), rows)
+    return tabled(
+        f"share of swaps that pinning {pins} removes",
+        (("adapters", ""), *((head, "share") for head in heads)),
+        values=(
+            (
+                adapters,
+                *(by_share(adapters, pins, skew=skew) for skew in skews),
+                *(by_slots(adapters, pins, skew=skew, slots=slots) for skew in skews),
+            )
+            for adapters in (12, 15, 20, 40, 50, 100)
+        ),
+        formula=(
+            f"Zipf(s): share of requests of the first {pins}, popularity 1/rank^s; with slots: "
+            f"1 - misses of the rest in {max(0, slots - pins)} slots / misses of all in {slots}"
+        ),
+        source="swaps shared out as requests are; Che's approximation of LRU, random routing",
+    )
 
 
 def _chart(assume: Mapping[str, float]) -> Chart:

@@ -22,6 +22,7 @@ CASES = ("today", "lorapick, no pins", "lorapick, pins")
 _PLAYED = ("swap_rate", "hit_ratio", "residency_s", "p95_ms", "lost_share")
 _HEAD = ("", "policy", "swaps/s/pod", "hits", "mean residency", "P95")
 _SAMPLE, _PERIOD = "sample", "whole period"
+_PREDICTION = "prediction: characteristic time of LRU, see `lorapick check`"
 
 
 class Outcome(NamedTuple):
@@ -53,10 +54,9 @@ def figures_of(outcome: Outcome) -> tuple[Figure, ...]:
         f"loads of {each.active:,} adapters on {each.slots:,} slots at {each.requests:.3g} requests/s, LRU"
         for each in outcome.predicted
     ]
-    source = "prediction: characteristic time of LRU, see `lorapick check`"
     return (
         *_rates(played, words, where=_SAMPLE, source="simulation of the sample"),
-        *_rates(rates, told, where=_PERIOD, source=source),
+        *_rates(rates, told, where=_PERIOD, source=_PREDICTION),
     )
 
 
@@ -96,24 +96,42 @@ def tables_of(outcome: Outcome) -> tuple[Table, ...]:
         )
         for case, each in zip(outcome.cases, outcome.predicted, strict=True)
     )
-    tables = (Table(f"{_SAMPLE}, simulated", (*_HEAD, "not served"), played),) if played else ()
-    return (*tables, Table(f"{_PERIOD}, predicted at its mean rate", _HEAD, reckoned))
+    exact = tuple(
+        (case.name, _policy(case), *_values(each)) for case, each in zip(outcome.cases, outcome.measured, strict=False)
+    )
+    periods = tuple(
+        (case.name, _policy(case), each.swap_rate, each.hit_ratio, each.residency, each.p95)
+        for case, each in zip(outcome.cases, outcome.predicted, strict=True)
+    )
+    means = "; ".join(f"{METRICS[name].label}: {METRICS[name].means}" for name in _PLAYED)
+    sample = Table(f"{_SAMPLE}, simulated", (*_HEAD, "not served"), played, means, "simulation of the sample", exact)
+    period = Table(
+        f"{_PERIOD}, predicted at its mean rate",
+        _HEAD,
+        reckoned,
+        "loads / s / pod; requests that find their adapter; slots / loads per s; base latency and swaps",
+        _PREDICTION,
+        periods,
+    )
+    return (sample, period) if played else (period,)
 
 
 def _policy(case: Case) -> str:
     return case.policy if not case.pins else f"{case.policy}, {len(case.pins)} pinned"
 
 
-def _row(measures: Measures) -> tuple[str, ...]:
+def _values(measures: Measures) -> tuple[float | None, ...]:
+    """In base units, in the order of the head."""
     found = {name: METRICS[name].of(measures) for name in _PLAYED}
     p95 = found["p95_ms"]
-    return (
-        _rate(found["swap_rate"] or 0.0),
-        shown(found["hit_ratio"], "share"),
-        shown(found["residency_s"], "s"),
-        shown(None if p95 is None else p95 / 1e3, "s"),
-        shown(found["lost_share"], "share"),
-    )
+    seconds = None if p95 is None else p95 / 1e3
+    return (found["swap_rate"] or 0.0, found["hit_ratio"], found["residency_s"], seconds, found["lost_share"])
+
+
+def _row(measures: Measures) -> tuple[str, ...]:
+    rate, *others = _values(measures)
+    units = ("share", "s", "s", "share")
+    return (_rate(rate or 0.0), *(shown(value, unit) for value, unit in zip(others, units, strict=True)))
 
 
 def _rate(rate: float) -> str:

@@ -23,7 +23,7 @@ from lorapick.plan.pins.simulating import Case, play
 from lorapick.plan.pins.snippet import Section, snippet, specs
 from lorapick.plan.pins.values import DAY, FREE, Advice, PinFleet, PinOptions, readable
 from lorapick.plan.spreading import Progress
-from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown
+from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 from lorapick.sim.hardware import PRESETS
 
 SHOWN = 20
@@ -194,14 +194,26 @@ def _assumed(summary: LogSummary, options: PinOptions) -> tuple[Figure, ...]:
 def _shares(summary: LogSummary) -> Table:
     total = summary.requests
     running = accumulate(each.requests for each in summary.adapters)
-    rows = [
-        (readable(each.adapter), f"{each.requests:,}", shown(each.requests / total, "share"),
-         shown(upto / total, "share"), f"{each.peak:,}", _remark(each, summary))
+    values = [
+        (readable(each.adapter), each.requests, each.requests / total, upto / total, each.peak, _remark(each, summary))
         for each, upto in zip(summary.adapters[:SHOWN], running, strict=False)
-    ]  # fmt: skip
+    ]
     more = len(summary.adapters) - SHOWN
     title = "shares of the requests" + (f"; {more:,} more adapters" if more > 0 else "")
-    return Table(title, ("adapter", "requests", "share", "cumulative", "busiest minute", ""), tuple(rows))
+    return tabled(
+        title,
+        (
+            ("adapter", ""),
+            ("requests", ""),
+            ("share", "share"),
+            ("cumulative", "share"),
+            ("busiest minute", ""),
+            ("", ""),
+        ),
+        values=values,
+        formula=f"share = requests / {total:,}; cumulative = share of this and all above; requests in any clock minute",
+        source=_LOGS,
+    )
 
 
 def _remark(adapter: LogAdapter, summary: LogSummary) -> str:
@@ -220,16 +232,35 @@ def _pins(advice: Advice) -> tuple[Table, ...]:
          f"{each.load:.3g}", f"{each.wanted:,}", f"{len(each.pods):,}", ", ".join(each.pods))
         for each in advice.pins
     )  # fmt: skip
+    values = tuple(
+        (each.adapter, each.share, each.log.peak, each.load, each.wanted, len(each.pods), ", ".join(each.pods))
+        for each in advice.pins
+    )
     head = ("pin", "share", "busiest minute", "at once", "wanted", "copies", "on")
-    return (Table("pins: wanted = ceil((at once + z × √at once) / target)", head, rows),)
+    formula = (
+        f"at once = requests of the busiest minute / 60 s × service time; wanted as above, with z {DEFAULT_RULES.z:g}; "
+        "copies: as many as there are pods with room"
+    )
+    return (
+        Table(
+            "pins: wanted = ceil((at once + z × √at once) / target)",
+            head,
+            rows,
+            formula,
+            "the logs; the picker's placement",
+            values,
+        ),
+    )
 
 
 def _pods(advice: Advice) -> Table:
-    rows = tuple(
-        (pod.pod, f"{pod.slots:,}", f"{pod.own:,}", f"{pod.room:,}", f"{len(pod.pins):,}", ", ".join(pod.pins))
-        for pod in advice.pods
+    return tabled(
+        "pods",
+        (("pod", ""), ("slots", ""), ("pinned already", ""), ("room", ""), ("new pins", ""), ("", "")),
+        values=((pod.pod, pod.slots, pod.own, pod.room, len(pod.pins), ", ".join(pod.pins)) for pod in advice.pods),
+        formula=f"room = slots that pins may take, all but {shown(FREE, 'share')}, less those pinned already",
+        source="the configuration, or --pods and --slots; placed by the picker's solver",
     )
-    return Table("pods", ("pod", "slots", "pinned already", "room", "new pins", ""), rows)
 
 
 def _curve(summary: LogSummary) -> Chart:

@@ -11,7 +11,7 @@ from lorapick.plan.sizes.advice import rule_of_thumb, scales, warnings
 from lorapick.plan.sizes.asked import asked
 from lorapick.plan.sizes.folders import AdapterFolder
 from lorapick.plan.sizes.models import BaseModel
-from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown
+from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 from lorapick.wire.peft import PeftConfig, PeftError
 
 HU = "W' = W + (alpha/r)·B·A with W d × k, B d × r, A r × k: Hu et al. 2021, arXiv:2106.09685"
@@ -47,13 +47,13 @@ def report(sized: Sized) -> Report:
         tuple(_figures(sized)),
         tuple(_notes(sized)),
         tuple(_assumptions(sized)),
-        (_modules(sized.size), _dtypes(sized.size)),
+        (_modules(sized.size, source=_source(sized)), _dtypes(sized.size)),
         tuple(_charts(sized)),
     )
 
 
 def _figures(sized: Sized) -> Iterator[Figure]:
-    size, source = sized.size, HU if sized.folder is None or sized.folder.tensors is None else _HEADER
+    size, source = sized.size, _source(sized)
     parameters, memory = _article(sized)
     yield Figure("parameters", size.parameters, "", _sum(size), source, parameters)
     width, where = "sum over its tensors", source
@@ -69,6 +69,10 @@ def _figures(sized: Sized) -> Iterator[Figure]:
     rule = rule_of_thumb(size.names)
     yield Figure("times an adapter on queries alone", exact, "times", formula, HU, rule)
     yield from _scale(sized)
+
+
+def _source(sized: Sized) -> str:
+    return HU if sized.folder is None or sized.folder.tensors is None else _HEADER
 
 
 def _article(sized: Sized) -> tuple[str, str] | tuple[None, None]:
@@ -152,7 +156,7 @@ def _assumptions(sized: Sized) -> Iterator[Figure]:
     yield Figure("type", sized.dtype, "", "of every parameter", kind)
 
 
-def _modules(size: AdapterSize) -> Table:
+def _modules(size: AdapterSize, *, source: str) -> Table:
     return Table(
         "modules",
         ("module", "count", "d × k", "rank", "scale", "type", "parameters", "bytes"),
@@ -169,14 +173,27 @@ def _modules(size: AdapterSize) -> Table:
             )
             for each in size.modules
         ),
+        "parameters = count × rank × (d + k), of whole weights d × k; bytes = parameters × width of the type; "
+        "scale = alpha / rank, or alpha / √rank",
+        source,
+        tuple(
+            (
+                *(each.module, each.count, None if each.rank is None else f"{each.outputs} × {each.inputs}"),
+                *(each.rank, each.scale, each.dtype, each.parameters, each.size),
+            )
+            for each in size.modules
+        ),
     )
 
 
 def _dtypes(size: AdapterSize) -> Table:
-    rows = tuple(
-        (name, f"{size.parameters * width:,}", shown(size.parameters * width, "B")) for name, width in DTYPES.items()
+    return tabled(
+        "all of it in one type",
+        (("type", ""), ("bytes", ""), ("", "B")),
+        values=((name, size.parameters * width, size.parameters * width) for name, width in DTYPES.items()),
+        formula=f"{size.parameters:,} parameters × {', '.join(map(str, DTYPES.values()))} bytes",
+        source="widths of the types",
     )
-    return Table("all of it in one type", ("type", "bytes", ""), rows)
 
 
 def _charts(sized: Sized) -> Iterator[Chart]:

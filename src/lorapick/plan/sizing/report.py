@@ -14,7 +14,7 @@ from lorapick.plan.sizing.choice import cheapest, frontier, nearest
 from lorapick.plan.sizing.memory import other_kv
 from lorapick.plan.sizing.search import Point
 from lorapick.plan.sizing.size import Sized
-from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown
+from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 
 GPU_HOUR = next(each for each in WASTE if each.name == "price")
 """Price of a GPU and hour: the same as of `lorapick plan bill`."""
@@ -202,41 +202,51 @@ def _length(sized: Sized) -> str:
     return "max(2,000 requests / rate, 20 × p95, 60 s) / 0.8, or --seconds"
 
 
-def _row(point: Point) -> tuple[str, ...]:
-    return (
-        str(point.pods),
-        str(point.slots),
-        f"{point.kv_blocks:,}",
-        shown(point.p95, "s"),
-        shown(point.lost, "share"),
-    )
+_POINT = (("pods", ""), ("slots", ""), ("KV blocks", ""), ("P95", "s"), ("lost", "share"))
+_POINT_FORMULA = "KV blocks as above, of a pod; P95 and lost requests: the worst of the seeds"
+
+
+def _row(point: Point) -> tuple[float | None, ...]:
+    return (point.pods, point.slots, point.kv_blocks, point.p95, point.lost)
 
 
 def _tried(sized: Sized) -> Table:
-    head = ("pods", "slots", "KV blocks", "P95", "lost", "keeps", "first guess")
-    rows = tuple(
+    values = (
         (*_row(each), "yes" if each.kept else "no", "yes" if each.pods == one.guess else "")
         for one in sized.found
         for each in sorted(one.tried, key=lambda point: point.pods)
     )
-    return Table("points tried", head, rows)
+    limits = sized.asked.limits
+    return tabled(
+        "points tried",
+        (*_POINT, ("keeps", ""), ("first guess", "")),
+        values=values,
+        formula=(
+            f"{_POINT_FORMULA}; keeps: P95 at most {shown(limits.p95, 's')} and lost at most "
+            f"{shown(limits.lost, 'share')} in every seed"
+        ),
+        source=_SIMULATED,
+    )
 
 
 def _frontier(answers: Sequence[Point], found: Point | None, *, price: Price) -> Table:
     """The least pods for each number of slots, and which of them nothing beats."""
     best = frontier(answers)
-    head = ("pods", "slots", "KV blocks", "P95", "lost", "an hour", "frontier", "cheapest")
-    rows = tuple(
+    values = (
         (
             *_row(each),
-            shown(each.pods * price.dollars, "USD"),
+            each.pods * price.dollars,
             "yes" if each in best else "no",
             "yes" if each == found else "",
         )
         for each in sorted(answers, key=lambda point: (point.pods, point.slots))
     )
-    return Table(
-        "least pods by slots; frontier: nothing has fewer pods and as much KV, or more KV on as few", head, rows
+    return tabled(
+        "least pods by slots; frontier: nothing has fewer pods and as much KV, or more KV on as few",
+        (*_POINT, ("an hour", "USD"), ("frontier", ""), ("cheapest", "")),
+        values=values,
+        formula=f"{_POINT_FORMULA}; an hour = pods × 1 GPU × {shown(price.dollars, 'USD')}",
+        source=f"{_SIMULATED}; assumed prices",
     )
 
 
