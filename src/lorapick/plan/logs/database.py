@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from lorapick.plan.logs.found import LogFile
 from lorapick.plan.logs.options import LogError, LogOptions
 
 MISSING = "logs are counted with DuckDB, which is not installed: pip install 'lorapick[logs]'"
-_LINE = re.compile(r"(?:CSV Error on Line: |in line |in record/value )(\d+)", re.IGNORECASE)
+_LINE = re.compile(r"(CSV Error on Line: |in line |in record/value )(\d+)", re.IGNORECASE)
 _KIND = re.compile(r"^[A-Z][A-Za-z ]{2,30} Error: ")
 _BYTE = re.compile(r'^Malformed JSON in file ".*?", at byte (\d+) in [a-z/]+ \d+: ', re.DOTALL)
 _ADVICE = ("Possible ", "* ", "LINE ", "Try ", "file = ", "file=", "This limit ")
 _LONGEST = 400
+_REMEDY = "--skip-damaged leaves out what cannot be read"
 _TEXT_ERRORS = (RuntimeError, UnicodeError)
 """What DuckDB's binding raises for names and values that Python cannot have as texts."""
 _EVERY: Seconds = 0.2
@@ -87,13 +89,36 @@ class Database:
         files += [name for link, name in self._names.items() if link in sql]
         file = files[0] if files else "the logs"
         line = _LINE.search(message)
-        place = f"{file}:{line[1]}" if line else file
+        place = file if line is None else self._place(line, file)
         plain = _BYTE.sub(r"at byte \1 no JSON: ", _KIND.sub("", message))
         for link, name in self._names.items():
             plain = plain.replace(link, name)
         told = [each.strip() for each in plain.splitlines()]
         kept = [each for each in told if each and not each.startswith(_ADVICE) and not _LINE.match(each)]
-        return f"{place}: {'; '.join(kept[:3])[:_LONGEST]}"
+        remedy = "" if line is None else f"; {_REMEDY}"
+        return f"{place}: {'; '.join(kept[:3])[:_LONGEST].rstrip('.')}{remedy}"
+
+    def _place(self, line: re.Match[str], file: str) -> str:
+        """`file:line` of a damaged line, or the number of a damaged document in an array.
+
+        Of JSON, DuckDB names the document after the damaged one, and counts no lines without any.
+        """
+        kind, number = line[1].lower().strip(), int(line[2])
+        if kind.startswith("csv"):
+            return f"{file}:{number}"
+        if kind != "in line":
+            return f"{file}: document {number - 1} of the array"
+        path = next((path for path, link in self._links.items() if self._names.get(link) == file), None)
+        return f"{file}:{_line_of(path, number - 1)}"
+
+
+def _line_of(path: Path | None, document: int) -> int:
+    """Number of the line with this document, both from 1; packed files are taken to have no empty lines."""
+    if path is None or path.suffix in (".gz", ".zst"):
+        return document
+    with path.open("rb") as lines:
+        numbers = (number for number, line in enumerate(lines, start=1) if line.strip())
+        return next(islice(numbers, document - 1, None), document)
 
 
 @contextmanager

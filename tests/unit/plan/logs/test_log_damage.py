@@ -27,11 +27,27 @@ SUFFIXES = [".json", ".jsonl.gz", ".ndjson.zst", ".csv", ".tsv", ".csv.gz", ".pa
 def test_a_damaged_line_of_json_is_named_or_left_out(tmp_path, damage, line):
     log = tmp_path / "log.json"
     log.write_bytes(GOOD + damage + (GOOD if damage.endswith(b"\n") else b""))
-    with pytest.raises(LogError, match=rf"^{log}:\d+: at byte \d+ no JSON"):
+    with pytest.raises(LogError, match=rf"^{log}:{line}: at byte \d+ no JSON.*; --skip-damaged leaves out"):
         count_logs([str(log)])
     summary = count_logs([str(log)], options=SKIP)
     assert summary.requests == (4 if damage.endswith(b"\n") else 2)
     assert (summary.damaged, summary.without_time, summary.skipped) == (1, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("log.jsonl", b'{"lora": "a", "ts": 5}\n\n\nno JSON\n', r":4: at byte 1"),
+        ("log.jsonl", b'no JSON\n{"lora": "a", "ts": 5}\n', r":1: at byte 1"),
+        ("log.jsonl.gz", gzip.compress(b'{"lora": "a", "ts": 5}\nno JSON\n'), r":2: at byte 1"),
+        ("log.json", b'[{"lora": "a", "ts": 5}, {"lora": }]', r": document 2 of the array: at byte"),
+    ],
+)
+def test_the_line_that_is_named_is_the_damaged_one(tmp_path, name, content, place):
+    log = tmp_path / name
+    log.write_bytes(content)
+    with pytest.raises(LogError, match=rf"^{log}{place}.*--skip-damaged"):
+        count_logs([str(log)])
 
 
 @pytest.mark.parametrize("damage", [b"c,7,8\n", b"c\n", b'"c,7\n', b"\xff,7\n"])
