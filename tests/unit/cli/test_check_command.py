@@ -103,6 +103,11 @@ def test_json():
     assert {each["rule"] for each in found["findings"] if each["level"] == "fail"} == {"hit_ratio", "than_today"}
 
 
+def test_json_has_a_flag_of_its_own():
+    assert run(AB_TEST, *TODAY, "--json").output == run(AB_TEST, *TODAY, "--format", "json").output
+    assert run(*TODAY, "--json", "--format", "junit").exit_code == 2
+
+
 def test_junit():
     suite = ElementTree.fromstring(run(AB_TEST, *TODAY, "--format", "junit").output.encode())
     assert (suite.get("tests"), suite.get("failures")) == ("5", "2")
@@ -115,6 +120,22 @@ def test_github():
         "::warning", "::error", "::warning", "::warning", "::error", *["::notice"] * 5,
     ]  # fmt: skip
     assert "%25 of requests find" in lines[1] and "%" not in lines[1].replace("%25", "").replace("%3A", "")
+
+
+def test_bad_input_is_said_in_each_form():
+    def told(form: str) -> str:
+        result = run("none.txt", *TODAY, "--format", form)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("lorapick check: none.txt: ")
+        return result.stdout
+
+    assert json.loads(told("json"))["error"].startswith("none.txt: there is no such file")
+    assert told("github").startswith("::error title=lorapick check::none.txt: there is no such file")
+    suite = ElementTree.fromstring(told("junit"))
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("1", "0", "1")
+    error = suite.find("testcase/error")
+    assert error is not None and error.attrib["message"].startswith("none.txt: ")
+    assert told("text") == ""
 
 
 def test_names_are_no_commands(tmp_path):

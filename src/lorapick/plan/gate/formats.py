@@ -1,8 +1,9 @@
 """A verdict for other programs: JSON, GitHub's workflow commands, JUnit's XML; and lines that all of them share.
 
-In: a `Verdict`. Out: text. Not here: text for people (see `cli.check_text`).
+In: a `Verdict`, or why there is none. Out: text. Not here: text for people (see `cli.check_text`).
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -65,8 +66,26 @@ def to_junit(verdict: Verdict, work: Report | None = None) -> str:
         suite.append(_case(each, verdict))
     told = [*reliability(verdict), *(() if work is None else work_lines(work))]
     ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(told))
-    ElementTree.indent(suite)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+    return _document(suite)
+
+
+def error_json(message: str) -> str:
+    """Why nothing was judged, as JSON."""
+    return json.dumps({"error": message}, indent=2)
+
+
+def error_github(message: str) -> str:
+    """Why nothing was judged, as an annotation."""
+    return f"::error title=lorapick check::{_data(message)}"
+
+
+def error_junit(message: str) -> str:
+    """Why nothing was judged: one test case, with an error and no failure."""
+    counts = {"tests": "1", "failures": "0", "errors": "1"}
+    suite = ElementTree.Element("testsuite", {"name": "lorapick check", **counts})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": "lorapick.check", "name": "input"})
+    ElementTree.SubElement(case, "error", {"message": _xml(message)})
+    return _document(suite)
 
 
 def basis(plan: Plan) -> str:
@@ -122,6 +141,11 @@ def _case(finding: Finding, verdict: Verdict) -> ElementTree.Element:
     elif finding.level is Level.WARN:
         ElementTree.SubElement(case, "system-out").text = _xml(f"warning: {finding.message}")
     return case
+
+
+def _document(suite: ElementTree.Element) -> str:
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
 
 
 def _xml(text: str) -> str:
