@@ -50,6 +50,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     now: Plan | None
     """None: the fleet as it is is what is asked about."""
+    today: Plan | None
+    """The fleet as it is, also where that is what is asked about; None: nobody says what is active today."""
     then: Plan
     faults: tuple[Finding, ...]
 
@@ -100,7 +102,7 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     if asked.today is not None:
         known = dict.fromkeys((*fleet.rates, *(each.name for each in fleet.adapters)))
         told = (*told, *strangers([each.name for each in listed], known, told_by=fleet.told_by, file=str(asked.today)))
-    return Case(now=now if changed and before else None, then=then, faults=told)
+    return Case(now=now if changed and before else None, today=now if before else None, then=then, faults=told)
 
 
 def _pinned(demand: Sequence[Demand], pins: Sequence[AdapterName]) -> tuple[Demand, ...]:

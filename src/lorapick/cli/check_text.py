@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lorapick.cli.admin_client import printable
+from lorapick.plan.gate.fitting import Times
 from lorapick.plan.gate.formats import NOTHING, basis, headline, reliability, remedy
 from lorapick.plan.gate.report import Checked
 from lorapick.plan.gate.values import Level, Verdict
@@ -54,14 +55,24 @@ def _changes(verdict: Verdict) -> Iterator[str]:
 
 def assumed(checked: Checked) -> Iterator[str]:
     """What the figures rest on, and how far they may be off."""
-    costs, rules = checked.costs, checked.rules
     yield f"\n{basis(checked.then)}"
     yield from reliability(checked.verdict)
-    yield (
-        f"P95 is an estimate: {costs.latency_p95:g} s (median {costs.latency:g} s) without swaps, {costs.swap:g} s for "
-        f"a load (--latency-p95, --latency, --swap)"
-        + ("" if rules.latency_p95 is not None else "; no promise is configured (slo.latency_p95)")
+    yield f"P95 is an estimate: {_times(checked.times)} (--latency-p95, --latency, --swap)" + (
+        "" if checked.rules.latency_p95 is not None else "; no promise is configured (slo.latency_p95)"
     )
+    if checked.times.contradiction is not None:
+        yield checked.times.contradiction
+
+
+def _times(times: Times) -> str:
+    """What P95 was reckoned with, assumptions named as such."""
+    costs, told = times.costs, times.told
+    load = f"{costs.swap:.3g} s for a load{'' if told.swap is not None else ', assumed'}"
+    without = f"{costs.latency_p95:.3g} s (median {costs.latency:.3g} s) without swaps"
+    if times.today is None:
+        return f"{without}{'' if told.p95 is not None else ', assumed'}; {load}"
+    given = "given" if told.p95 is not None else "assumed"
+    return f"{times.today:g} s today, {given}, are {without}; {load}"
 
 
 def _figures(verdict: Verdict) -> Table:

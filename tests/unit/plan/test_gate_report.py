@@ -6,10 +6,11 @@ import pytest
 
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.plan.gate.check import check
+from lorapick.plan.gate.fitting import Told, times_of
 from lorapick.plan.gate.formats import to_github, to_json, to_junit
 from lorapick.plan.gate.report import POINTS, Checked, report
 from lorapick.plan.gate.values import Finding, Level, Plan, Rules
-from lorapick.plan.prediction.values import Costs, Demand, FleetShape
+from lorapick.plan.prediction.values import Demand, FleetShape
 from lorapick.plan.work import GIVEN
 from lorapick.plan.work import to_json as report_json
 from lorapick.plan.work_page import report_page
@@ -23,12 +24,13 @@ def plan(adapters=6, *, rate=1.0, pods=2, slots=2, policy="weighted"):
     return Plan(fleet=fleet, demand=tuple(Demand(adapter=f"a{n}", rate=rate) for n in range(adapters)))
 
 
-RULES, COSTS = Rules(), Costs()
+RULES, TOLD = Rules(), Told()
 
 
-def checked(then, now=None, *, rules=RULES, costs=COSTS, faults=()):
-    verdict = check(then, today=now, rules=rules, costs=costs, faults=faults)
-    return Checked(now=now, then=then, rules=rules, costs=costs, verdict=verdict, told_by="fleet.yaml")
+def checked(then, now=None, *, rules=RULES, told=TOLD, faults=()):
+    times = times_of(told, now)
+    verdict = check(then, today=now, rules=rules, costs=times.costs, faults=faults)
+    return Checked(now=now, then=then, rules=rules, times=times, verdict=verdict, told_by="fleet.yaml")
 
 
 # -- the report
@@ -50,10 +52,25 @@ def test_figures_put_their_numbers_in():
 
 
 def test_where_bounds_and_times_come_from():
-    told = report(checked(plan(), rules=Rules(hit_ratio=0.9), costs=Costs(swap=0.5)), curves=False)
+    told = report(checked(plan(), rules=Rules(hit_ratio=0.9), told=Told(swap=0.5)), curves=False)
     assert told["bound of hit ratio"].source == "alerts.hit_ratio in fleet.yaml"
     assert told["bound of residency"].source == "default of alerts.residency"
-    assert (told["swap"].source, told["latency"].source) == (GIVEN, "the article")
+    assert told["swap"].source == GIVEN
+    assert told["latency"].source == "assumed: half of their P95; the article has none"
+    assert told["latency p95"].source.startswith("assumed: 220 ms, of the article's healthy fleet")
+
+
+def test_where_times_come_from_that_today_has_a_part_in():
+    told = report(checked(plan(6), plan(4), told=Told(p95=0.5, median=0.1)), curves=False)
+    assert (told["P95 today"].source, told["latency"].source) == (GIVEN, GIVEN)
+    assert told["swap"].source.startswith("assumed: the middle of the article's 200 to 500 ms")
+    assert told["latency p95"].source.startswith("searched")
+    short = report(checked(plan(6), plan(5), told=Told(p95=0.2)), curves=False)
+    assert short["swap"].source == "as long as P95 of today leaves room for; otherwise 350 ms are assumed"
+    assert not any("as assumed" in note for note in short.notes)
+    nothing = report(checked(plan(6), plan(6)), curves=False)
+    assert any("as assumed" in note for note in nothing.notes)
+    assert nothing["swap"].source.startswith("assumed: the shortest of the article's 200 to 500 ms")
 
 
 def test_findings_and_changes_are_tables():

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lorapick.plan.gate.changes import MOST_SLOTS, with_slots
+from lorapick.plan.gate.fitting import LEAST_SWAP, Times
 from lorapick.plan.gate.formats import basis, headline, reliability
 from lorapick.plan.gate.values import Change, Plan, Rules, Verdict
 from lorapick.plan.prediction.predict import predict
@@ -20,7 +21,6 @@ POINTS = 12
 PAGE = "docs/check.md, How it is predicted"
 LRU = f"characteristic time of an LRU cache: Che, Tung and Wang 2002; {PAGE}"
 ERRORS = "docs/check.md, Against the simulator"
-ARTICLE = "the article"
 ESTIMATE = "P95 is an estimate for a gate, and no promise: it knows nothing of queues that come from traffic alone"
 
 
@@ -30,10 +30,15 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     now: Plan | None
     then: Plan
     rules: Rules
-    costs: Costs
+    times: Times
     verdict: Verdict
     told_by: str
     """Where the fleet comes from."""
+
+    @property
+    def costs(self) -> Costs:
+        """What was predicted with."""
+        return self.times.costs
 
 
 def report(checked: Checked, *, curves: bool) -> Report:
@@ -45,11 +50,19 @@ def report(checked: Checked, *, curves: bool) -> Report:
     return Report(
         _clean(headline(verdict)),
         tuple(figures),
-        (basis(checked.then), *reliability(verdict), ESTIMATE),
+        tuple(_notes(checked)),
         tuple(_assumptions(checked)),
         tuple(_tables(verdict)),
         _charts(checked) if curves else (),
     )
+
+
+def _notes(checked: Checked) -> Iterator[str]:
+    yield basis(checked.then)
+    yield from reliability(checked.verdict)
+    yield ESTIMATE
+    if checked.times.contradiction is not None:
+        yield checked.times.contradiction
 
 
 def _clean(text: str) -> str:
@@ -119,7 +132,7 @@ def _slowest(of: Prediction, costs: Costs) -> str:
 
 
 def _assumptions(checked: Checked) -> Iterator[Figure]:
-    fleet, costs, rules = checked.then.fleet, checked.costs, checked.rules
+    fleet, rules = checked.then.fleet, checked.rules
     told = _clean(checked.told_by)
     slots = sorted({pod.limits.max_loras for pod in fleet.pods})
     yield Figure("pods", len(fleet.pods), "", "that share the traffic then", told)
@@ -127,9 +140,7 @@ def _assumptions(checked: Checked) -> Iterator[Figure]:
         "slots per pod", slots[0] if len(slots) == 1 else ", ".join(map(str, slots)), "", "max_loras, then", told
     )
     yield Figure("policy", fleet.policy, "", "picking.policy", told)
-    for name, what in _COSTS.items():
-        value = getattr(costs, name)
-        yield Figure(name.replace("_", " "), value, "s", what, ARTICLE if value == getattr(Costs(), name) else GIVEN)
+    yield from _times(checked.times)
     for name, unit, what in _RULES:
         value = getattr(rules, name)
         default = value == getattr(Rules(), name)
@@ -138,11 +149,26 @@ def _assumptions(checked: Checked) -> Iterator[Figure]:
         yield Figure(f"bound of {name.replace('_', ' ')}", value, unit, what, source)
 
 
-_COSTS = {
-    "swap": "what a load keeps its requests waiting",
-    "latency": "median of requests that meet no swap",
-    "latency_p95": "their 95th percentile",
-}
+def _times(times: Times) -> Iterator[Figure]:
+    """Each with where it comes from: the article has neither the median nor one length of a load."""
+    costs, told = times.costs, times.told
+    healthy = GIVEN if told.p95 is not None else "assumed: 220 ms, of the article's healthy fleet; give yours"
+    if times.today is not None:
+        yield Figure("P95 today", times.today, "s", "as the fleet shows it, with today's swaps", healthy)
+        healthy = "searched: with it P95 of today comes out, or as near as can be"
+    yield Figure("latency p95", costs.latency_p95, "s", "95th percentile of requests that meet no swap", healthy)
+    half = "assumed: half of their P95; the article has none"
+    yield Figure("latency", costs.latency, "s", "their median", half if told.median is None else GIVEN)
+    swap = GIVEN
+    if told.swap is None and costs.swap == Costs().swap:
+        swap = "assumed: the middle of the article's 200 to 500 ms, which has no other number"
+    elif told.swap is None and told.p95 is None and costs.swap == LEAST_SWAP:
+        swap = "assumed: the shortest of the article's 200 to 500 ms, since P95 of today leaves no room for more"
+    elif told.swap is None:
+        swap = f"as long as P95 of today leaves room for; otherwise {shown(Costs().swap, 's')} are assumed"
+    yield Figure("swap", costs.swap, "s", "what a load keeps its requests waiting", swap)
+
+
 _RULES = (
     ("active_per_slot", "", "above it warns"),
     ("residency", "s", "a mean stay below it warns"),
