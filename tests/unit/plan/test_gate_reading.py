@@ -29,6 +29,9 @@ def then(rollout, *, before=THREE):
     ("file", "text", "expected"),
     [
         ("l.txt", "a\n# none\nb 0.5  # half\n", Rollout(adapters=(Listed(name="a"), Listed(name="b", rate=0.5)))),
+        ("l.csv", "\ufeffname,rate\na,\nb, 0.5\n", Rollout(adapters=(Listed(name="a"), Listed(name="b", rate=0.5)))),
+        ("l.csv", '"a",1e-1\n', Rollout(adapters=(Listed(name="a", rate=0.1),))),
+        ("l.diff", "+d,2\n-a\n", Rollout(added=(Listed(name="d", rate=2.0),), removed=("a",))),
         ("l.diff", "+ d 2\n-a\n", Rollout(added=(Listed(name="d", rate=2.0),), removed=("a",))),
         ("l.yaml", "[a, {name: b, rank: 16}]", Rollout(adapters=(Listed(name="a"), Listed(name="b", rank=16)))),
         ("l.yaml", "a: 50\na-experiment: 50", Rollout(splits=({"a": 50.0, "a-experiment": 50.0},))),
