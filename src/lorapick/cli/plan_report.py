@@ -150,9 +150,16 @@ def _share(text: str, *, whole: bool) -> float:
     return value / 100 if percent else value
 
 
+def _bandwidth(text: str) -> float:
+    size = parse_size(text.removesuffix("/s"))
+    if not text.endswith("/s"):
+        raise ValueError(f'not a bandwidth; write bytes per second, such as "{text}/s"')
+    return size
+
+
 _READERS: dict[str, Callable[..., float]] = {
     "s": lambda text, **_: parse_duration(text),
     "B": lambda text, **_: parse_size(text),
-    "B/s": lambda text, **_: parse_size(text.removesuffix("/s")),
+    "B/s": lambda text, **_: _bandwidth(text),
     "share": _share,
 }
