@@ -110,7 +110,11 @@ def _scale(sized: Sized) -> Iterator[Figure]:
     if not found:
         yield Figure(name, None, "", "no alpha is given; PEFT's own default is 8", GIVEN)
     elif len(found) == 1:
-        formula = f"{config.lora_alpha:g} / {'√' if config.use_rslora else ''}{config.r}" if config.lora_alpha else ""
+        formula = (
+            f"{config.lora_alpha:g} / {'√' if config.use_rslora else ''}{config.r}"
+            if config.lora_alpha is not None
+            else ""
+        )
         yield Figure(name, found[0], "", formula, HU)
     else:
         yield Figure(f"least {name}", found[0], "", "by rank_pattern and alpha_pattern, see the table", HU)
