@@ -43,7 +43,7 @@ def waste_report(given: Mapping[str, float | None]) -> Report:
     return Report(
         "GPU time and money that swaps take",
         (*_wasted(assume), *_saved(assume), *_rounded(assume), *_pinned(assume)),
-        notes=_NOTES,
+        notes=(*_more(assume), *_NOTES),
         assumptions=assume.figures,
         tables=(_pin_table(assume),),
         charts=(_chart(assume),),
@@ -88,6 +88,20 @@ def _saved(assume: Mapping[str, float]) -> tuple[Figure, ...]:
             "about $5,750",
         ),
     )
+
+
+def _more(assume: Mapping[str, float]) -> tuple[str, ...]:
+    """Where nothing is saved, words for what is lost."""
+    hours = _hours(assume, "after") - _hours(assume, "before")
+    if hours <= 0:
+        return ()
+    money = shown(365 * hours * assume["price"], "USD")
+    words = (
+        f"More requests swap after than before, {shown(assume['after'], 'share')} against "
+        f"{shown(assume['before'], 'share')}: nothing is saved. It takes "
+        f"{hours:.4g} GPU-h a day more, {money} a year more."
+    )
+    return (words,)
 
 
 def _rounded(assume: Mapping[str, float]) -> tuple[Figure, ...]:
