@@ -45,6 +45,8 @@ class Figure(msgspec.Struct, frozen=True):
     """Where formula or value come from: a measurement, a document, `GIVEN`."""
     article: str | None = None
     """What the article prints for it; None: nothing."""
+    rounded: bool = False
+    """Whether milliseconds are shown whole; the value is exact all the same."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -173,12 +175,14 @@ def _replaced(default: Figure, value: float | None) -> Figure:
 # -- numbers as people read them
 
 
-def shown(value: float | str | None, unit: str) -> str:
-    """A value with its unit; `–` for what is not known."""
+def shown(value: float | str | None, unit: str, *, rounded: bool = False) -> str:
+    """A value with its unit; `–` for what is not known. `rounded`: milliseconds without decimals, from 1 ms on."""
     if value is None:
         return "–"
     if isinstance(value, str):
         return value
+    if rounded and unit == "s" and 1e-3 <= abs(value) < 1.0:
+        value = round(value, 3)
     look = _LOOKS.get(unit)
     return look(value) if look is not None else f"{plain(value)} {unit}".rstrip()
 
@@ -224,11 +228,17 @@ def tabled(
     values: Iterable[Sequence[float | int | str | None]],
     formula: str,
     source: str,
+    rounded: bool = False,
 ) -> Table:
-    """A table of values, shown by the units of its columns, which are pairs of a name and a unit (see `UNITS`)."""
+    """A table of values, shown by the units of its columns, which are pairs of a name and a unit (see `UNITS`).
+
+    `rounded`: as `shown` has it.
+    """
     exact = tuple(tuple(row) for row in values)
     units = [unit for _, unit in columns]
-    rows = tuple(tuple(shown(value, unit) for value, unit in zip(row, units, strict=True)) for row in exact)
+    rows = tuple(
+        tuple(shown(value, unit, rounded=rounded) for value, unit in zip(row, units, strict=True)) for row in exact
+    )
     return Table(title, tuple(name for name, _ in columns), rows, formula, source, exact)
 
 
@@ -274,7 +284,7 @@ def cell(figure: Figure, column: str) -> str:
     """What a column of a table of figures says."""
     match column:
         case "value":
-            return shown(figure.value, figure.unit)
+            return shown(figure.value, figure.unit, rounded=figure.rounded)
         case "article":
             return figure.article or ""
         case "formula" | "what":

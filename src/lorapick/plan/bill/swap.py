@@ -133,7 +133,7 @@ def swap_report(given: Mapping[str, float | None]) -> Report:
     swaps = cases(assume)
     phases = "drain + deallocation + transfer + initialisation + warm-up"
     totals = [
-        Figure(name, swap.total, "s", f"{phases} = {swap.formula()}", _MEANS[name][0], _MEANS[name][1])
+        Figure(name, swap.total, "s", f"{phases} = {swap.formula()}", _MEANS[name][0], _MEANS[name][1], True)
         for name, swap in swaps.items()
     ]
     sizes = sorted({int(assume["adapter"]), int(assume["large"]), 65_536_000, 356_515_840})
@@ -225,6 +225,7 @@ def _phase_table(swaps: Mapping[str, Phases]) -> Table:
         formula="total = sum of the phases; transfer = bytes / bandwidth; "
         + "; ".join(f"{name}: {words}" for name, (words, _) in _MEANS.items()),
         source=f"{_SECTION_3}; the pod model's phases",
+        rounded=True,
     )
 
 
