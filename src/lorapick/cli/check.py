@@ -47,6 +47,7 @@ def check(
     config: options.Config = None,
     admin: options.Admin = None,
     today: options.Today = None,
+    undeclared_ok: options.UndeclaredOk = False,
     split: options.Splits = None,
     rate: options.Rate = 0.0,
     zipf: options.Zipf = 1.0,
@@ -72,6 +73,7 @@ def check(
         pods=pods,
         pins=tuple(pin or ()),
         model=model,
+        undeclared_ok=undeclared_ok,
     )
     told = Told(swap=swap, median=latency, p95=latency_p95)
     try:

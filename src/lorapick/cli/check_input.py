@@ -43,6 +43,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     pins: tuple[AdapterName, ...]
     model: str | None = None
     """What the pods serve, as `plan.sizes.models.read_model` takes it; None: by the name that they have for it."""
+    undeclared_ok: bool = False
+    """Whether today's list may have names that the fleet has never heard of."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +101,7 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     names = [each.adapter for each in demand]
     model = None if asked.model is None else read_model(asked.model)
     told = _faults(fleet, found, names=names, model=model)
-    if asked.today is not None:
+    if asked.today is not None and not asked.undeclared_ok:
         known = dict.fromkeys((*fleet.rates, *(each.name for each in fleet.adapters)))
         told = (*told, *strangers([each.name for each in listed], known, told_by=fleet.told_by, file=str(asked.today)))
     return Case(now=now if changed and before else None, today=now if before else None, then=then, faults=told)

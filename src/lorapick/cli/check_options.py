@@ -33,6 +33,9 @@ Admin = Annotated[
     str | None, typer.Option("--admin", "--url", envvar="LORAPICK_ADMIN", help="Or a running picker's admin API.")
 ]
 Today = Annotated[Path | None, typer.Option(help="List of today's adapters; default: the fleet's own.")]
+UndeclaredOk = Annotated[
+    bool, typer.Option("--undeclared-ok", help="Say nothing of names in --today that the fleet does not know.")
+]
 Splits = Annotated[list[str] | None, typer.Option(help="`a: 50, a-experiment: 50`: a's traffic, dealt out anew.")]
 Rate = Annotated[
     float, typer.Option(help="Requests per second of all adapters; those without a rate share what is left.")

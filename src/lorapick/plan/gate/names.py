@@ -5,9 +5,9 @@ contradict the list they stand in (see `gate.rollout`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 
 from lorapick.model.units import AdapterName
-from lorapick.plan.gate.rollout import near
 from lorapick.plan.gate.values import Finding, Level
 
 SHOWN = 3
@@ -38,8 +38,11 @@ def strangers(
     if not unknown:
         return ()
     more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+    it = "it" if len(unknown) == 1 else "them"
+    close = get_close_matches(unknown[0], known, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
     message = (
-        f"{file} lists {', '.join(unknown[:SHOWN])}{more} as active today, and {told_by} does not know "
-        f"{'it' if len(unknown) == 1 else 'them'}{near(unknown[0], known)}"
+        f"{file} lists {', '.join(unknown[:SHOWN])}{more}, and {told_by} does not know {it}{meant}; declare {it} "
+        "there, or let such names be with --undeclared-ok"
     )
     return (Finding(rule="today", level=Level.WARN, message=message),)
