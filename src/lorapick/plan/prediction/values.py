@@ -24,11 +24,11 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """Times that the prediction takes as given."""
 
     swap: Seconds = 0.35
-    """What one load keeps its requests waiting, drain included. The article: every swap blocks a pod for 200-500 ms."""
+    """What one load keeps its requests waiting, drain included. Assumed: the article has 200 to 500 ms."""
     latency: Seconds = 0.11
-    """Median latency of requests that meet no swap. Half of the P95, as in a log-normal with a sigma of 0.42."""
+    """Median latency of requests that meet no swap. Assumed: half of P95, a log-normal with a sigma of 0.42."""
     latency_p95: Seconds = 0.22
-    """Their 95th percentile. The article's healthy fleet."""
+    """Their 95th percentile. The article has 220 ms for a healthy fleet, swaps included (see `gate.fitting`)."""
     drains: bool = True
     """Whether a load keeps everybody on its pod waiting, and not only those who want that adapter."""
 
