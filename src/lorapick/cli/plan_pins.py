@@ -1,14 +1,14 @@
 """`lorapick plan pins`: which adapters to pin, how often and where, from request logs.
 
 In: request logs, or what a warehouse counted; a configuration, or pods and slots. Out: a report as text, JSON or a
-page, and the section of the configuration, printed and in a file. Exit code 2 for bad input.
+page, and the section of the configuration, printed and in a file; rates for the gate. Exit code 2 for bad input.
 Not here: counting (`plan.logs`), the advice (`plan.pins`).
 """
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 import typer
@@ -16,10 +16,12 @@ import typer
 from lorapick.cli.loading import load
 from lorapick.cli.plan_report import show
 from lorapick.cli.progress_bar import progress_bar
+from lorapick.core.picking.policies import POLICIES
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.plan.logs.doubts import doubts
 from lorapick.plan.logs.options import LogOptions
 from lorapick.plan.logs.values import LogSummary
+from lorapick.plan.pins.rates import today_list
 from lorapick.plan.pins.report import PinPlan, pin_plan
 from lorapick.plan.pins.simulating import check_fleet
 from lorapick.plan.pins.snippet import Section, section_of
@@ -27,6 +29,7 @@ from lorapick.plan.pins.values import PinFleet, PinOptions
 from lorapick.plan.spreading import WorkerDied
 from lorapick.plan.work import to_json
 from lorapick.plan.work_page import report_page
+from lorapick.sim.hardware import PRESETS
 from lorapick.wire.units import UnitError, parse_duration, parse_size
 
 _DEFAULT, _LOGS = PinOptions(), LogOptions()
@@ -38,9 +41,33 @@ _CPU_LORAS = 16
 LogsArgument = Annotated[
     list[str] | None, typer.Argument(help="JSON lines, CSV or Parquet: files, folders or patterns.")
 ]
+HardwareOption = Annotated[str, typer.Option(help=f"Of the simulated pods: {', '.join(PRESETS)}.")]
+PolicyOption = Annotated[str, typer.Option(help=f"How requests are sent today: {', '.join(POLICIES)}.")]
+PromptOption = Annotated[int, typer.Option(help="Tokens of a prompt where logs tell none, such as 800.")]
+OutputOption = Annotated[int, typer.Option(help="Tokens of an answer where logs tell none, such as 150.")]
+CoverOption = Annotated[str, typer.Option(help="Share of the requests that pins should answer, such as 70% or 0.7.")]
+WithNewOption = Annotated[
+    bool, typer.Option("--with-new/--without-new", help="Pins also for who came first in the last 3 days: experiments?")
+]
+TodayOption = Annotated[
+    Path | None, typer.Option(help="Write names with requests per second, for `lorapick check --today`.")
+]
 ServiceOption = Annotated[
     str | None, typer.Option(help="How long a request is on its pod, such as 2s. Default: from its tokens.")
 ]
+
+
+Told: TypeAlias = tuple[PinPlan, LogSummary]
+
+
+class Forms(msgspec.Struct, frozen=True, kw_only=True):
+    """How the answer is told, and into which files."""
+
+    as_json: bool
+    html: Path | None
+    snippet: Path | None
+    today: Path | None
+    show_work: bool
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +88,11 @@ def pins(
     config: Annotated[Path | None, typer.Option(help="The fleet: its configuration, lorapick.yaml.")] = None,
     pods: Annotated[int | None, typer.Option(help="Or how many pods, all alike.")] = None,
     slots: Annotated[int | None, typer.Option(help="Adapter slots of each.")] = None,
-    cover: Annotated[str, typer.Option(help="Share of the requests that pins should answer.")] = "70%",
+    cover: CoverOption = "70%",
     service: ServiceOption = None,
     target: Annotated[float, typer.Option(help="Requests of one adapter that one pod runs at once.")] = _DEFAULT.target,
-    without_new: Annotated[bool, typer.Option("--without-new", help="No pins for who is new: experiments.")] = False,
-    policy_now: Annotated[str, typer.Option(help="How requests are sent today.")] = _DEFAULT.policy_now,
+    with_new: WithNewOption = False,
+    policy_now: PolicyOption = _DEFAULT.policy_now,
     days: Annotated[float, typer.Option(help="Of the logs, the last ones.")] = _LOGS.days,
     adapter_column: Annotated[str | None, typer.Option(help="With the adapter's name. Default: by its name.")] = None,
     time_column: Annotated[str | None, typer.Option(help="With the time of arrival.")] = None,
@@ -76,12 +103,13 @@ def pins(
     sample: Annotated[int, typer.Option(help="Requests that are simulated, at most.")] = _LOGS.sample,
     threads: Annotated[int, typer.Option(help="For counting.")] = _LOGS.threads,
     memory: Annotated[str, typer.Option(help="For counting.")] = f"{_LOGS.memory // 10**6}MB",
-    prompt: Annotated[int, typer.Option(help="Tokens of a prompt where logs tell none.")] = _DEFAULT.prompt,
-    output: Annotated[int, typer.Option(help="Tokens of an answer where logs tell none.")] = _DEFAULT.output,
-    hardware: Annotated[str, typer.Option(help="Of the pods, as `lorapick simulate` has it.")] = _DEFAULT.hardware,
+    prompt: PromptOption = _DEFAULT.prompt,
+    output: OutputOption = _DEFAULT.output,
+    hardware: HardwareOption = _DEFAULT.hardware,
     counted: Annotated[Path | None, typer.Option(help="Folder with what a warehouse counted, instead of logs.")] = None,
     sql: Annotated[bool, typer.Option("--sql", help="Print the statements for a warehouse, and end.")] = False,
     snippet: Annotated[Path | None, typer.Option(help="Write the section of the configuration to this file.")] = None,
+    today: TodayOption = None,
     seed: Annotated[int, typer.Option(help="Of the simulation.")] = _DEFAULT.seed,
     show_work: Annotated[bool, typer.Option("--show-work", help="With formulas and sources.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON.")] = False,
@@ -106,10 +134,11 @@ def pins(
             return
         asked = Asked(logs=tuple(logs or ()), counted=counted, options=reading)
         lengths = PinOptions(prompt=prompt, output=output, hardware=hardware, policy_now=policy_now, seed=seed)
-        lengths = msgspec.structs.replace(lengths, without_new=without_new)
+        lengths = msgspec.structs.replace(lengths, with_new=with_new)
         options = _options(lengths, cover=cover, service=service, target=target)
-        plan = _planned(asked, _fleet(config, pods, slots=slots), options=options)
-        _tell(plan, as_json=as_json, html=html, snippet=snippet, show_work=show_work)
+        told = _planned(asked, _fleet(config, pods, slots=slots), options=options)
+        forms = Forms(as_json=as_json, html=html, snippet=snippet, today=today, show_work=show_work)
+        _tell(*told, forms=forms)
     except (OSError, ValueError, WorkerDied) as error:
         print(f"lorapick plan pins: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -219,27 +248,31 @@ def _summary(asked: Asked, options: LogOptions) -> LogSummary:
 # -- output
 
 
-def _planned(asked: Asked, where: tuple[PinFleet, Section | None], *, options: PinOptions) -> PinPlan:
+def _planned(asked: Asked, where: tuple[PinFleet, Section | None], *, options: PinOptions) -> Told:
     fleet, section = where
     check_fleet(fleet, options)
-    summary = _summary(asked, _with_base(asked.options, fleet))
+    reading = _with_base(asked.options, fleet)
+    summary = _summary(asked, reading)
+    options = msgspec.structs.replace(options, base=reading.base)
     with progress_bar("simulating") as progress:
         plan = pin_plan(summary, fleet, options=options, section=section, progress=progress)
     report = msgspec.structs.replace(plan.report, notes=(*doubts(summary), *plan.report.notes))
-    return plan._replace(report=report)
+    return plan._replace(report=report), summary
 
 
-def _tell(plan: PinPlan, *, as_json: bool, html: Path | None, snippet: Path | None, show_work: bool) -> None:
+def _tell(plan: PinPlan, summary: LogSummary, *, forms: Forms) -> None:
     """Files first: whoever reads the answer may look at them."""
-    if html is not None:
-        html.write_text(report_page(plan.report), encoding="utf-8")
-    if snippet is not None and plan.snippet:
-        snippet.write_text(plan.snippet, encoding="utf-8")
-    if as_json:
+    if forms.html is not None:
+        forms.html.write_text(report_page(plan.report), encoding="utf-8")
+    if forms.snippet is not None and plan.snippet:
+        forms.snippet.write_text(plan.snippet, encoding="utf-8")
+    if forms.today is not None:
+        forms.today.write_text(today_list(summary, suffix=forms.today.suffix), encoding="utf-8")
+    if forms.as_json:
         print(json.dumps({**to_json(plan.report), "snippet": plan.snippet}, indent=2, ensure_ascii=False))
         return
-    show(plan.report, as_json=False, page=None, show_work=show_work)
+    show(plan.report, as_json=False, page=None, show_work=forms.show_work)
     if plan.snippet:
         print(f"\nin place of `adapters:` in the configuration:\n\n{plan.snippet}", end="")
-    elif snippet is not None:
-        print(f"\nno pins: {snippet} is not written")
+    elif forms.snippet is not None:
+        print(f"\nno pins: {forms.snippet} is not written")

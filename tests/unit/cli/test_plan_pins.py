@@ -92,6 +92,38 @@ def test_nothing_to_pin_writes_no_file(log: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0 and "no pins" in result.stdout and not section.exists()
 
 
+def test_damaged_lines_and_files_are_told_in_every_form(tmp_path: Path) -> None:
+    file, page = written(tmp_path, "csv"), tmp_path / "pins.html"
+    with file.open("a") as lines:
+        lines.write('1770000001,tenant-1,2,3,4,"\nx,tenant-1,2,3\n')
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 no more")
+    arguments = (file, tmp_path / "b.parquet", *FLEET, "--base", "base", "--skip-damaged")
+    text, document = ran(*arguments), ran(*arguments, "--json", "--html", page)
+    assert (text.exit_code, document.exit_code) == (0, 0), text.output
+    for told in (" ".join(text.stdout.split()), document.stdout, page.read_text()):
+        assert "b.parquet" in told and "Left out" in told and "--skip-damaged" in told
+
+
+def test_rates_are_written_for_the_gate(log: Path, tmp_path: Path) -> None:
+    today = tmp_path / "today.txt"
+    assert ran(log, *FLEET, "--base", "base", "--today", today).exit_code == 0
+    head, first, *_ = today.read_text().splitlines()
+    name, rate = first.split()
+    assert head.startswith("# requests per second") and name == "tenant-1"
+    assert float(rate) == pytest.approx(30 / 5.8, rel=0.01)
+
+
+def test_the_base_model_of_a_configuration_is_none_of_the_adapters(log: Path, tmp_path: Path) -> None:
+    config = tmp_path / "lorapick.yaml"
+    config.write_text(CONFIG)
+    (tmp_path / "pods.yaml").write_text(PODS)
+    renamed = tmp_path / "models.csv"
+    renamed.write_text(log.read_text().replace("time,adapter", "time,model"))
+    known, unknown = ran(renamed, "--config", config), ran(renamed, *FLEET)
+    assert "10 requests for the base model" in known.stdout and "--base" not in known.stdout
+    assert "name the base model with --base" in " ".join(unknown.stdout.split())
+
+
 def test_what_a_warehouse_counted_is_read_instead_of_logs(tmp_path: Path) -> None:
     assert "adapters" in ran("--sql").stdout
     result = ran("--counted", tmp_path, *FLEET)

@@ -20,7 +20,7 @@ from lorapick.sim.metrics import METRICS
 CASES = ("today", "lorapick, no pins", "lorapick, pins")
 """Names of the cases, in order."""
 _PLAYED = ("swap_rate", "hit_ratio", "residency_s", "p95_ms", "lost_share")
-_HEAD = ("", "policy", "swaps/s/pod", "hits", "mean residency", "P95")
+_HEAD = ("", "policy", "swaps/s/pod", "hits", "mean residency")
 _SAMPLE, _PERIOD = "sample", "whole period"
 _PREDICTION = "prediction: characteristic time of LRU, see `lorapick check`"
 
@@ -89,7 +89,7 @@ def tables_of(outcome: Outcome) -> tuple[Table, ...]:
         (
             case.name,
             _policy(case),
-            _rate(each.swap_rate),
+            rate_shown(each.swap_rate),
             shown(each.hit_ratio, "share"),
             shown(each.residency, "s"),
             shown(each.p95, "s"),
@@ -104,10 +104,11 @@ def tables_of(outcome: Outcome) -> tuple[Table, ...]:
         for case, each in zip(outcome.cases, outcome.predicted, strict=True)
     )
     means = "; ".join(f"{METRICS[name].label}: {METRICS[name].means}" for name in _PLAYED)
-    sample = Table(f"{_SAMPLE}, simulated", (*_HEAD, "not served"), played, means, "simulation of the sample", exact)
+    head = (*_HEAD, "P95, played", "not served")
+    sample = Table(f"{_SAMPLE} of the busiest time, simulated", head, played, means, "simulation of the sample", exact)
     period = Table(
         f"{_PERIOD}, predicted at its mean rate",
-        _HEAD,
+        (*_HEAD, "P95, mean rate"),
         reckoned,
         "loads / s / pod; requests that find their adapter; slots / loads per s; base latency and swaps",
         _PREDICTION,
@@ -131,10 +132,11 @@ def _values(measures: Measures) -> tuple[float | None, ...]:
 def _row(measures: Measures) -> tuple[str, ...]:
     rate, *others = _values(measures)
     units = ("share", "s", "s", "share")
-    return (_rate(rate or 0.0), *(shown(value, unit) for value, unit in zip(others, units, strict=True)))
+    return (rate_shown(rate or 0.0), *(shown(value, unit) for value, unit in zip(others, units, strict=True)))
 
 
-def _rate(rate: float) -> str:
+def rate_shown(rate: float) -> str:
+    """Swaps per second and pod, to three digits."""
     return plain(float(f"{rate:.3g}"))
 
 
@@ -144,7 +146,7 @@ def assumed_of(summary: LogSummary, options: PinOptions) -> tuple[Figure, ...]:
     lengths = GIVEN if (options.prompt, options.output) != _LENGTHS else "means of Azure's conversations of 2023"
     missing = sum(each.prompt_tokens is None or each.output_tokens is None for each in sample.arrivals)
     return (
-        Figure("sample", len(sample.arrivals), "requests", f"of {sample.length:,.0f} s", "the logs' busiest hour"),
+        Figure("sample", len(sample.arrivals), "", f"requests of {sample.length:,.0f} s", "the logs' busiest hour"),
         Figure(
             "not counted", WARM_UP, "share", f"of the sample; {LEAD:g} s before it pins are loaded", "slots begin empty"
         ),

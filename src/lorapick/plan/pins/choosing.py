@@ -17,7 +17,10 @@ from lorapick.plan.pins.values import DAY, GONE, NEW, LeftOut, PinFleet, PinOpti
 LONGEST = 4096
 """Characters of a name that a configuration may have."""
 _ROUNDING = 1e-9
-_NEWCOMER = "first seen in the last days (--without-new)"
+_NEWCOMER = (
+    f"first seen in the last {NEW / DAY:.0f} days, so perhaps experiments, which pins should not hold (--with-new pins "
+    "them too)"
+)
 
 
 class Chosen(NamedTuple):
@@ -56,7 +59,7 @@ def choose(summary: LogSummary, fleet: PinFleet, *, options: PinOptions, own: Co
         if each.adapter in own:
             continue
         why = _unfit(each, summary, fleet=fleet) or (
-            _NEWCOMER if options.without_new and remark_of(each, summary) else None
+            None if options.with_new or remark_of(each, summary) is None else _NEWCOMER
         )
         if why is None:
             chosen.append(each)
@@ -89,7 +92,11 @@ def _unfit(adapter: LogAdapter, summary: LogSummary, *, fleet: PinFleet) -> str 
         return "an alias; pin the adapters that it leads to: count the column that names them (--adapter-column)"
     if name == fleet.base_model or name in [pod.base_model for pod in fleet.pods]:
         return "the base model; say so with --base"
-    # As `wire.config.readers.adapter_name` reads names; a test compares them.
-    if not 0 < len(name) <= LONGEST or not name.isprintable() or any(each == "," or each.isspace() for each in name):
+    if not fit_name(name):
         return "no name that a configuration may have: no comma, no blank, printable"
     return None
+
+
+def fit_name(name: AdapterName) -> bool:
+    """Whether a configuration may have it: as `wire.config.readers.adapter_name` reads names; a test compares them."""
+    return 0 < len(name) <= LONGEST and name.isprintable() and not any(each == "," or each.isspace() for each in name)

@@ -1,43 +1,74 @@
 """What to know before pins are taken for a cure.
 
-In: counted logs, advice, outcomes. Out: sentences. Not here: figures.
+In: counted logs, advice, outcomes. Out: sentences. Not here: figures; whether pins help (see `verdict`).
 """
 
-import math
 from collections.abc import Iterator, Sequence
 
 from lorapick.model.units import Ratio, Seconds
+from lorapick.plan.logs.names import MODEL, guess
 from lorapick.plan.logs.values import LogSummary
 from lorapick.plan.pins.before_after import Outcome, removed, swap_rate
-from lorapick.plan.pins.values import DAY, FREE, NEW, Advice, Pinned, PinOptions, Remark, readable
+from lorapick.plan.pins.values import DAY, FREE, NEW, Advice, Pinned, PinOptions, Remark, counted, readable
+from lorapick.plan.pins.verdict import Verdict, slower
 from lorapick.plan.work import shown
 from lorapick.sim.metrics import METRICS
 
 HOUR: Seconds = 3600.0
 MINUTE: Seconds = 60.0
-SLOWER: Ratio = 0.05
-"""Rise of P95 from which on it is said that pins cost latency."""
-LITTLE: Ratio = 0.1
-"""Share of swaps below which pins are not worth their slots."""
-DEVIATIONS = 2.0
-"""Below so many standard deviations a difference of two counts may be chance; as if swaps came independently."""
 LOST: Ratio = 0.01
 """Share of requests not served from which on the fleet is too small for the sample."""
 _LISTED = 5
+_ROLES = {
+    "adapter": "adapter",
+    "time": "time",
+    "prompt_tokens": "tokens of prompts",
+    "output_tokens": "tokens of answers",
+}
 
 
-def of_logs(summary: LogSummary) -> Iterator[str]:
-    """What is not counted."""
+def of_logs(summary: LogSummary, options: PinOptions) -> Iterator[str]:
+    """What was read as what, and what is not counted."""
+    yield from _columns(summary, options)
     if summary.without_adapter:
-        yield f"{summary.without_adapter:,} requests for the base model are not counted: they need no slot."
-    if summary.without_time:
-        yield f"{summary.without_time:,} rows without a time that can be read are left out."
-    if summary.too_old:
-        yield f"{summary.too_old:,} rows older than the days asked for are left out."
+        yield f"Not counted: {counted(summary.without_adapter, 'request')} for the base model, which needs no slot."
+    for rows, what, words in (
+        (summary.damaged, "line", "damaged (--skip-damaged)"),
+        (summary.without_time, "row", "without a time that can be read"),
+        (summary.too_old, "row", "older than the days asked for (--days)"),
+    ):
+        if rows:
+            yield f"Left out: {counted(rows, what)} {words}."
+    if summary.skipped:
+        names = _listed([readable(each) for each in summary.skipped])
+        yield (
+            f"Left out, at least in part, since damaged (--skip-damaged): {counted(len(summary.skipped), 'file')}: "
+            f"{names}. How many requests that were is not known."
+        )
     if summary.end - summary.start < DAY:
         hours = max(summary.end - summary.start, MINUTE) / HOUR
         length = f"{hours:.0f} h" if hours >= 2 else f"{hours * HOUR / MINUTE:.0f} min"
         yield f"The logs span {length}: their peaks are not those of a month."
+
+
+def _columns(summary: LogSummary, options: PinOptions) -> Iterator[str]:
+    """Every column that was found, and whether the base model may be among the adapters."""
+    if not summary.columns:
+        return
+    taken = "; ".join(
+        f"{words}: {readable(summary.columns[role])}" if role in summary.columns else f"{words}: none"
+        for role, words in _ROLES.items()
+    )
+    yield f"Columns taken for {taken}."
+    name = summary.columns.get("adapter", "")
+    of_models = any(guess([part], MODEL) is not None for part in name.split(", "))
+    if not of_models or (options.base and summary.without_adapter):
+        return
+    begin = f"Column `{readable(name)}` was taken for the adapter, and it may name the base model too, "
+    if options.base:
+        yield f"{begin}yet no row names {_listed(options.base)}: if logs call it otherwise, say so with --base."
+    else:
+        yield f"{begin}which would count as an adapter and be pinned: name the base model with --base."
 
 
 def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
@@ -46,14 +77,14 @@ def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
     cover = advice.covered / advice.current if advice.current else 0.0
     if advice.needed > room:
         yield (
-            f"{advice.needed:,} adapters would have to be pinned for {shown(options.cover, 'share')} of the requests, "
-            f"and there is room for {room:,}: pins cover {shown(cover, 'share')}. More slots or pods help."
+            f"{counted(advice.needed, 'adapter')} would have to be pinned for {shown(options.cover, 'share')} of the "
+            f"requests, and there is room for {room:,}: pins cover {shown(cover, 'share')}. More slots or pods help."
         )
     elif not advice.pinnable:
         yield f"Adapters that may be pinned cover {shown(cover, 'share')}, not {shown(options.cover, 'share')}."
     yield (
-        f"Pins leave {shown(FREE, 'share')} of each pod's slots to everybody else, as `lorapick check` does: who is "
-        "not pinned would else wait for the last slots."
+        f"Pins leave at least {shown(FREE, 'share')} of each pod's slots free for everybody else, as `lorapick check` "
+        "wants it. With fewer, adapters without a pin would wait for one another in the few that are left."
     )
     yield from _short(advice.pins)
     for why in dict.fromkeys(each.why for each in advice.left_out):
@@ -64,9 +95,19 @@ def of_advice(advice: Advice, options: PinOptions) -> Iterator[str]:
     new = [each.adapter for each in advice.pins if each.remark is Remark.NEW]
     if new:
         yield (
-            f"{_listed(new)}: first seen in the last {NEW / DAY:.0f} days. Pins should not hold experiments, or what "
-            "is to be tried is protected from what has to work; a new version of an old adapter is none. "
-            "--without-new leaves them out."
+            f"{_listed(new)}: first seen in the last {NEW / DAY:.0f} days, and pinned for --with-new. Pins should not "
+            "hold experiments, or what is to be tried is protected from what has to work; a new version of an old "
+            "adapter is none."
+        )
+
+
+def of_newcomers(summary: LogSummary) -> Iterator[str]:
+    """Why nobody is left out as new."""
+    length = summary.end - summary.start
+    if length < 2 * NEW:
+        yield (
+            f"Who is new cannot be told: logs of {2 * NEW / DAY:.0f} days or more are needed for that, and these have "
+            f"{length / DAY:.3g}. Experiments may be among the pins; take them out by hand."
         )
 
 
@@ -81,54 +122,23 @@ def _short(pins: Sequence[Pinned]) -> Iterator[str]:
         yield f"So it is for {len(short) - _LISTED:,} more."
 
 
-def of_outcome(outcome: Outcome) -> Iterator[str]:
-    """What pins do not help."""
+def of_outcome(found: Verdict, outcome: Outcome) -> Iterator[str]:
+    """What pins do, and what they do not help."""
+    yield f"Verdict: {found.words}. {found.why}"
     if not outcome.measured:
-        yield "The logs have no sample: nothing was simulated."
         return
+    late = slower(outcome)
+    if late is not None and late not in found.why:
+        yield late
     before, routed, pinned = (swap_rate(each) for each in outcome.measured)
-    share = removed(routed, pinned)
-    if share is None:
-        yield "With lorapick's policy nothing swaps even without pins: they would only hold slots."
-    elif _by_chance(*(each.swaps for each in outcome.measured[1:])):
-        yield (
-            f"Pins change the sample's swaps from {outcome.measured[1].swaps:,} to {outcome.measured[2].swaps:,}, "
-            "which may be chance: no help that one could tell."
-        )
-    elif share < 0:
-        yield (
-            f"Pins make it worse: {pinned:.3f} swaps/s/pod instead of {routed:.3f}. What they hold, the adapters "
-            "without a pin lack, and the policy sends requests to who holds the adapter anyway. Do not pin."
-        )
-    elif share < LITTLE:
-        yield (
-            f"Pins remove {shown(share, 'share')} of the swaps that are left, less than {shown(LITTLE, 'share')}: a "
-            "policy that knows where adapters are keeps the popular ones by itself. What helps is more slots (see "
-            "`lorapick check`), or fewer adapters."
-        )
-    yield from _slower(outcome)
     by_policy = removed(before, routed)
-    if by_policy is not None and by_policy > (share or 0.0):
+    if by_policy is not None and by_policy > (removed(routed, pinned) or 0.0):
         yield f"The policy removes {shown(by_policy, 'share')} of today's swaps, before any pin."
     lost = max(METRICS["lost_share"].of(each) or 0.0 for each in outcome.measured)
     if lost > LOST:
         yield (
             f"Up to {shown(lost, 'share')} of the sample were not served: so many requests are more than this fleet "
             "bears (or are longer than its memory); compare the rows with care."
-        )
-
-
-def _by_chance(before: int, after: int) -> bool:
-    return abs(before - after) < DEVIATIONS * math.sqrt(before + after)
-
-
-def _slower(outcome: Outcome) -> Iterator[str]:
-    """Fewer swaps are not all that counts."""
-    free, held = (each.latency.p95 for each in outcome.measured[1:])
-    if free is not None and held is not None and held > (1 + SLOWER) * free:
-        yield (
-            f"In the sample P95 rises from {shown(free, 's')} to {shown(held, 's')} with pins. Weigh that against the "
-            "swaps before you pin."
         )
 
 

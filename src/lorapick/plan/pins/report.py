@@ -21,7 +21,8 @@ from lorapick.plan.pins.predicting import length_of, predicted
 from lorapick.plan.pins.service import service_of, step_seconds
 from lorapick.plan.pins.simulating import Case, play
 from lorapick.plan.pins.snippet import Section, snippet, specs
-from lorapick.plan.pins.values import DAY, FREE, Advice, PinFleet, PinOptions, readable
+from lorapick.plan.pins.values import DAY, FREE, Advice, PinFleet, PinOptions, counted, readable
+from lorapick.plan.pins.verdict import verdict
 from lorapick.plan.spreading import Progress
 from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 from lorapick.sim.hardware import PRESETS
@@ -63,20 +64,28 @@ def pin_plan(
     arrivals = bool(summary.sample.arrivals)
     measured = play(cases, summary.sample, fleet=fleet, options=options, progress=progress) if arrivals else ()
     outcome = Outcome(cases, measured, predicted(cases, summary, fleet=fleet, service=service))
+    found = verdict(advice, outcome)
     told = Report(
-        f"pins for {len(summary.adapters):,} adapters on {fleet.slots:,} slots of {len(fleet.pods):,} pods",
+        f"pins for {counted(len(summary.adapters), 'adapter')} on {counted(fleet.slots, 'slot')} of "
+        f"{counted(len(fleet.pods), 'pod')}: {found.words}",
         (
+            found.figure,
             *_traffic(summary),
             *_advised(advice, options),
             _service(service, summary, fleet=fleet, options=options),
             *figures_of(outcome),
         ),
-        notes=(*notes.of_logs(summary), *notes.of_advice(advice, options), *notes.of_outcome(outcome)),
+        notes=(
+            *notes.of_outcome(found, outcome),
+            *notes.of_logs(summary, options),
+            *notes.of_newcomers(summary),
+            *notes.of_advice(advice, options),
+        ),
         assumptions=(*_assumed(summary, options), *assumed_of(summary, options)),
         tables=(_shares(summary), *_pins(advice), _pods(advice), *tables_of(outcome)),
         charts=(_curve(summary),),
     )
-    return PinPlan(told, snippet(advice, fleet, section=section), advice)
+    return PinPlan(told, snippet(advice, fleet, section=section, head=f"Verdict: {found.words}. {found.why}"), advice)
 
 
 def cases_of(advice: Advice, fleet: PinFleet, *, options: PinOptions) -> tuple[Case, ...]:
@@ -110,10 +119,26 @@ def _traffic(summary: LogSummary) -> tuple[Figure, ...]:
         count = count_for(adapters, share)
         have = sum(each.requests for each in adapters[:count])
         formula = f"the fewest with {100 * share:g} % of {total:,} requests: the first {count:,} have {have:,}"
-        covers.append(Figure(f"adapters for {100 * share:g} %", count, "adapters", formula, _LOGS))
+        covers.append(Figure(f"adapters for {100 * share:g} %", count, "", formula, _LOGS))
     return (
-        Figure("requests", total, "requests", f"for {len(adapters):,} adapters in {days:.3g} days", _LOGS),
+        Figure("requests", total, "", f"for {counted(len(adapters), 'adapter')} in {days:.3g} days", _LOGS),
+        *_left_out(summary),
         *covers,
+    )
+
+
+def _left_out(summary: LogSummary) -> tuple[Figure, ...]:
+    """What of the logs is not among the requests."""
+    rows = summary.damaged + summary.without_time + summary.too_old
+    formula = (
+        f"{counted(summary.damaged, 'damaged line')} + {counted(summary.without_time, 'row')} without a time + "
+        f"{summary.too_old:,} older than --days"
+    )
+    files = ", ".join(readable(each) for each in summary.skipped) or "none is damaged"
+    return (
+        Figure("requests for the base model", summary.without_adapter, "", "adapter empty, or --base", _LOGS),
+        Figure("rows left out", rows, "", formula, _LOGS),
+        Figure("damaged files left out", len(summary.skipped), "", files, _LOGS),
     )
 
 
@@ -124,26 +149,26 @@ def _advised(advice: Advice, options: PinOptions) -> tuple[Figure, ...]:
     fewest = f"the fewest with {shown(options.cover, 'share')} of the requests for adapters that are still asked for"
     already = f" - {own} of pins that the configuration has" if own else ""
     return (
-        Figure("pins", len(advice.pins), "adapters", f"{fewest}: {advice.needed:,}; room: {room:,}", "most asked for"),
+        Figure("pins", len(advice.pins), "", f"{fewest}: {advice.needed:,}; room: {room:,}", "most asked for"),
         Figure("pins cover", share, "share", f"{advice.covered:,} / {advice.current:,} requests", _LOGS),
         Figure(
             "slots that pins may take",
             room,
-            "slots",
+            "",
             f"of each pod floor({1 - FREE:g} × slots){already}, of {slots:,} in all",
             "`lorapick check`: half of the slots stay free of pins",
         ),
         Figure(
             "slots that pins take",
             advice.copies,
-            "slots",
+            "",
             "Σ min(copies that the busiest minute asks for, pods, room left)",
             "placement by the controller's own solver",
         ),
         Figure(
             "slots left to others",
             slots - own - advice.copies,
-            "slots",
+            "",
             f"{slots:,} - {own + advice.copies:,}",
             "the figures above",
         ),
@@ -178,9 +203,9 @@ def _assumed(summary: LogSummary, options: PinOptions) -> tuple[Figure, ...]:
     files = ", ".join(summary.files[:3]) + (f" and {len(summary.files) - 3:,} more" if len(summary.files) > 3 else "")
     columns = ", ".join(f"{what}: {name}" for what, name in summary.columns.items()) or "as counted"
     return (
-        Figure("logs", len(summary.files), "files", files, columns),
+        Figure("logs", len(summary.files), "", files, columns),
         Figure("cover", options.cover, "share", "of requests that pins should answer", "article: 60 to 80 %, or given"),
-        Figure("target", options.target, "requests", "of one adapter at once on one pod", "the picker's placement"),
+        Figure("target", options.target, "", "requests of one adapter at once on one pod", "the picker's placement"),
         Figure(
             "z", DEFAULT_RULES.z, "", "standard deviations above the mean: 95 % of the time", "the picker's placement"
         ),

@@ -8,6 +8,7 @@ where the fleet has names; else a pin says how many.
 
 import json
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import NamedTuple
 
 import yaml
@@ -52,17 +53,19 @@ def specs(advice: Advice, fleet: PinFleet) -> dict[AdapterName, PinSpec]:
     }
 
 
-def snippet(advice: Advice, fleet: PinFleet, *, section: Section | None = None) -> str:
+def snippet(advice: Advice, fleet: PinFleet, *, section: Section | None = None, head: str = "") -> str:
     """YAML that takes the place of the configuration's `adapters:`; empty when nothing should be pinned.
 
     Args:
         advice: whom to pin.
         fleet: where.
         section: `adapters:` of the configuration as it is; None: there is none.
+        head: a comment above it.
     """
     if not advice.pins:
         return ""
-    return "\n".join(_lines(advice, specs(advice, fleet), section=section or Section({}, ()))) + "\n"
+    comment = wrap(head, 118, initial_indent="# ", subsequent_indent="# ")
+    return "\n".join((*comment, *_lines(advice, specs(advice, fleet), section=section or Section({}, ())))) + "\n"
 
 
 def _lines(advice: Advice, pins: Mapping[AdapterName, PinSpec], *, section: Section) -> Iterator[str]:

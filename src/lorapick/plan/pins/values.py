@@ -58,8 +58,10 @@ class PinOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a request is on its pod; None: from its tokens."""
     target: float = DEFAULT_RULES.target
     """Requests of one adapter that one pod runs at once."""
-    without_new: bool = False
-    """Whether who came first in the last days gets no pin."""
+    with_new: bool = False
+    """Whether who came first in the last days may be pinned too; pins should not hold experiments."""
+    base: tuple[str, ...] = ()
+    """Names that meant the base model when the logs were read."""
     policy_now: str = ROUND_ROBIN
     """How requests are sent today."""
     seed: int = 1
@@ -158,6 +160,11 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     def copies(self) -> int:
         """Slots that new pins take."""
         return sum(len(each.pods) for each in self.pins)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 adapter`, `2 adapters`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def readable(name: AdapterName) -> str:

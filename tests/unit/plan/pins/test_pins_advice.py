@@ -110,17 +110,19 @@ def test_who_is_gone_is_not_pinned_and_who_is_new_is_flagged():
     logs = summary(
         logged("legal-v3", 500, last=MONTH - 12 * DAY), logged("legal-v4", 400, first=MONTH - 2 * DAY), logged("b", 100)
     )
-    found = advise(logs, fleet(8), options=PinOptions(cover=0.8))
+    found = advise(logs, fleet(8), options=PinOptions(cover=0.8, with_new=True))
     assert [(each.adapter, each.remark) for each in found.pins] == [("legal-v4", Remark.NEW)]
     assert (found.current, found.covered) == (500, 400)
     assert [each.adapter for each in found.left_out] == ["legal-v3"] and "12 days" in found.left_out[0].why
 
 
-def test_who_is_new_can_be_left_out():
+def test_who_is_new_is_left_out_unless_wanted():
     logs = summary(logged("old", 50), logged("try", 40, first=MONTH - DAY), logged("b", 30))
-    found = advise(logs, fleet(8), options=PinOptions(cover=0.6, without_new=True))
+    found = advise(logs, fleet(8), options=PinOptions(cover=0.6))
     assert [each.adapter for each in found.pins] == ["old", "b"]
-    assert [each.adapter for each in found.left_out] == ["try"]
+    assert [each.adapter for each in found.left_out] == ["try"] and "--with-new" in found.left_out[0].why
+    both = advise(logs, fleet(8), options=PinOptions(cover=0.6, with_new=True))
+    assert [each.adapter for each in both.pins] == ["old", "try"] and not both.left_out
 
 
 def test_logs_of_a_day_do_not_tell_who_is_new():

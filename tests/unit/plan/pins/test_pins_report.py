@@ -8,11 +8,16 @@ import pytest
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.pods import Pod, PodLimits
+from lorapick.plan.gate.reading import parse
 from lorapick.plan.logs.values import LogAdapter, LogArrival, LogSample, LogSummary
+from lorapick.plan.pins.before_after import Outcome
+from lorapick.plan.pins.notes import of_logs, of_newcomers
+from lorapick.plan.pins.rates import busiest_rate, today_list
 from lorapick.plan.pins.report import cases_of, pin_plan
 from lorapick.plan.pins.simulating import Case, check_fleet, play, recorded
 from lorapick.plan.pins.snippet import section_of
 from lorapick.plan.pins.values import DAY, PinFleet, PinOptions
+from lorapick.plan.pins.verdict import verdict
 from lorapick.wire.config import parse_settings
 
 NAMES = tuple(f"tenant-{number}" for number in range(1, 7))
@@ -96,9 +101,102 @@ def test_the_curve_rises_to_all(plan):
     assert list(curve) == sorted(curve)
 
 
+def test_the_verdict_comes_first_in_title_figures_notes_and_section(plan):
+    first = plan.report.figures[0]
+    assert first.name == "verdict" and plan.report.title.endswith(f": {first.value}")
+    assert plan.report.notes[0].startswith(f"Verdict: {first.value}. ")
+    assert plan.snippet.startswith(f"# Verdict: {first.value}. ")
+
+
+@pytest.fixture(scope="module")
+def measures():
+    (found,) = play([Case(name="x", policy="weighted", pins={})], summary().sample, fleet=fleet(), options=OPTIONS)
+    return msgspec.structs.replace(found, start=0.0, end=100.0, pods=2)
+
+
+def swapping(measures, swaps, p95):
+    latency = msgspec.structs.replace(measures.latency, p95=p95)
+    return msgspec.structs.replace(measures, swaps=swaps, latency=latency)
+
+
+@pytest.mark.parametrize(
+    ("played", "words", "why"),
+    [
+        (((9, 0.2), (0, 0.1), (0, 0.1)), "no pins needed", "nothing swaps"),
+        (((9, 0.2), (0, 0.1), (50, 0.1)), "do not pin", "0.25 swaps/s/pod instead of 0."),
+        (((9, 0.2), (303, 0.1), (282, 0.1)), "no help that one could tell", "from 303 to 282"),
+        (((9, 0.2), (40_100, 0.1), (41_000, 0.1)), "do not pin", "205 swaps/s/pod instead of 200"),
+        (((9, 0.2), (10_000, 0.1), (9_500, 0.1)), "hardly worth it", "5.0 % of the swaps"),
+        (((9, 0.2), (1_000, 0.1), (500, 0.1)), "pin", "50.0 % of the swaps"),
+        (((9, 0.2), (1_000, 0.1), (500, 0.2)), "weigh it", "from 100 ms to 200 ms"),
+    ],
+)
+def test_each_outcome_has_its_verdict(plan, measures, played, words, why):
+    found = verdict(plan.advice, Outcome((), tuple(swapping(measures, *each) for each in played), ()))
+    assert found.words == words and why in found.why
+
+
+def test_what_was_left_out_of_damaged_logs_is_told_and_counted():
+    logs = msgspec.structs.replace(summary(), damaged=1234, skipped=("logs/a.parquet", "logs/b\x1b.csv.gz"))
+    found = pin_plan(logs, fleet(), options=OPTIONS).report
+    told = "\n".join(found.notes)
+    for words in ("1,234 lines damaged", "2 files: logs/a.parquet, logs/b\\x1b.csv.gz", "How many requests"):
+        assert words in told
+    assert (found["rows left out"].value, found["damaged files left out"].value) == (1237, 2)
+    assert "logs/a.parquet" in found["damaged files left out"].formula
+
+
+@pytest.mark.parametrize(
+    ("column", "base", "without", "words"),
+    [
+        ("model", (), 3, "name the base model with --base"),
+        ("request.model_name", (), 0, "name the base model with --base"),
+        ("model", ("llama",), 0, "yet no row names llama"),
+        ("model", ("llama",), 3, None),
+        ("lora_name", (), 0, None),
+    ],
+)
+def test_a_column_of_models_may_have_the_base_model_in_it(column, base, without, words):
+    logs = msgspec.structs.replace(summary(), columns={"adapter": column, "time": "ts"}, without_adapter=without)
+    told = "\n".join(of_logs(logs, msgspec.structs.replace(OPTIONS, base=base)))
+    assert f"Columns taken for adapter: {column}; time: ts; tokens of prompts: none" in told
+    assert ("was taken for the adapter" in told) is (words is not None) and (words or "") in told
+
+
+def test_short_logs_do_not_tell_who_is_new():
+    assert not list(of_newcomers(summary()))
+    (told,) = of_newcomers(msgspec.structs.replace(summary(), end=2 * DAY))
+    assert "6 days or more" in told and "these have 2." in told
+
+
+def test_one_is_no_plural():
+    logs = summary()
+    logs = msgspec.structs.replace(logs, adapters=logs.adapters[:1], without_adapter=1)
+    found = pin_plan(logs, PinFleet(pods=fleet().pods[:1], named=False), options=OPTIONS).report
+    assert found.title.startswith("pins for 1 adapter on 3 slots of 1 pod:")
+    assert "1 request for the base model" in "\n".join(found.notes)
+
+
+@pytest.mark.parametrize("suffix", ["", ".txt", ".yaml", ".json"])
+def test_rates_of_the_busiest_time_are_a_list_that_the_gate_reads(suffix):
+    logs = summary()
+    odd = [msgspec.structs.replace(logs.adapters[-1], adapter=name) for name in ("a b", "-x", "y#z")]
+    gone = msgspec.structs.replace(logs.adapters[-1], adapter="gone", last=DAY)
+    logs = msgspec.structs.replace(logs, adapters=(*logs.adapters, *odd, gone))
+    listed = parse(today_list(logs, suffix=suffix).encode(), file=f"today{suffix}").adapters
+    names = [*NAMES, "-x", "y#z"] if suffix in (".yaml", ".json") else list(NAMES)
+    assert [each.name for each in listed] == names
+    assert listed[0].rate == pytest.approx(60 / 5.9 * 5000 / logs.requests, rel=1e-5)
+
+
+def test_without_a_sample_rates_are_means():
+    logs = msgspec.structs.replace(summary(), sample=LogSample(start=0.0, length=0.0, arrivals=()))
+    assert busiest_rate(logs) == pytest.approx(10_000 / (30 * DAY))
+
+
 def test_notes_say_what_was_left_out(plan):
     told = "\n".join(plan.report.notes)
-    for words in ("3 requests for the base model", "1 rows without a time", "2 rows older"):
+    for words in ("3 requests for the base model", "1 row without a time", "2 rows older"):
         assert words in told
 
 
