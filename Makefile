@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One worker for each core, up to four; a file's tests stay together. `make test ARGS='-n0 tests/unit/core'` does without.
+SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
 
@@ -28,8 +30,11 @@ check: setup ## format, lint, import layers, types
 	@echo "import-linter"; $(BIN)/lint-imports
 	@echo "mypy";         $(BIN)/mypy
 
+# Tests start hundreds of Python processes. Whoever told Python to keep no bytecode would have each compile all anew.
+test test-system: export PYTHONDONTWRITEBYTECODE :=
+
 test: setup ## all tests that need only pip packages
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 test-system: setup ## tests with Debian packages (root), and those that take minutes of real time
 	@.ci/system-packages

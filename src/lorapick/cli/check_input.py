@@ -1,45 +1,35 @@
-"""What `lorapick check` is about: the fleet, today's adapters, the rollout, from files or a running picker.
+"""What `lorapick check` is about: today's adapters and the rollout, on a fleet.
 
-In: options of the command line. Out: `Fleet`, `Case`. Not here: any judgement (see `plan.gate`).
+In: options of the command line, a `Fleet`. Out: a `Case`. Not here: where the fleet comes from (see `check_fleet`), any
+judgement (see `plan.gate`).
 """
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from lorapick.cli import admin_client
-from lorapick.cli.loading import load
+from lorapick.cli.check_fleet import Fleet
 from lorapick.live.catalogue.files import read_config, read_tensors
-from lorapick.live.publish import FleetSnapshot
 from lorapick.model.adapters import Adapter, PinSpec
-from lorapick.model.placement import AdapterFacts
-from lorapick.model.pods import Pod, PodLimits
-from lorapick.model.settings import AlertSettings, SloSettings
-from lorapick.model.signals import Signals
 from lorapick.model.units import AdapterName
-from lorapick.plan.gate.compatibility import faults
-from lorapick.plan.gate.reading import parse, split_of
-from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError, Traffic, after, today
-from lorapick.plan.gate.values import Finding, Plan, Rules, rules_of
-from lorapick.plan.prediction.values import FleetShape
+from lorapick.plan.gate.compatibility import AdapterFiles, faults
+from lorapick.plan.gate.names import clashes, strangers
+from lorapick.plan.gate.reading import LARGEST, parse, split_of
+from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError, Traffic, after, near, today
+from lorapick.plan.gate.values import Finding, Plan
+from lorapick.plan.prediction.values import Demand, FleetShape
+from lorapick.plan.sizes.models import BaseModel, read_model
 from lorapick.wire.adapter_source import AdapterSourceError
-from lorapick.wire.admin_answers import PlacementAnswer
-from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, PeftError, facts
+from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, facts
 
-
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
-    """Where adapters will run, and who is there."""
-
-    shape: FleetShape
-    rules: Rules
-    adapters: tuple[Adapter, ...]
-    """Declared."""
-    rates: Mapping[AdapterName, float]
-    """Requests per second, as measured by a picker."""
-    limits_known: bool
-    """Whether base models and ranks of the pods are: a picker's API does not tell them."""
+MOST_PODS = 10_000
+MOST_SLOTS = 100_000
+MOST_BESIDE = 1_000
+"""Names beside a file that is not there, among which near ones are searched."""
+READABLE = "name a list of adapters, a difference, a split, or a directory of PEFT adapters"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +41,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     slots: int | None
     pods: int | None
     pins: tuple[AdapterName, ...]
+    model: str | None = None
+    """What the pods serve, as `plan.sizes.models.read_model` takes it; None: by the name that they have for it."""
+    undeclared_ok: bool = False
+    """Whether today's list may have names that the fleet has never heard of."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +52,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     now: Plan | None
     """None: the fleet as it is is what is asked about."""
+    today: Plan | None
+    """The fleet as it is, also where that is what is asked about; None: nobody says what is active today."""
     then: Plan
     faults: tuple[Finding, ...]
 
@@ -66,87 +62,65 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     """A rollout, and what files say of its adapters."""
 
     rollout: Rollout
-    facts: Mapping[AdapterName, AdapterFacts]
+    files: Mapping[AdapterName, AdapterFiles]
 
-
-def fleet_of(config: Path) -> Fleet:
-    """The fleet of a configuration. Raises ConfigError."""
-    loaded = load(config)
-    settings = loaded.settings
-    if not loaded.pods:
-        raise RolloutError(f"{config} names no pods; a check needs their slots: list them, or ask a picker (--admin)")
-    return Fleet(
-        shape=FleetShape(pods=loaded.pods, policy=settings.picking.policy),
-        rules=rules_of(settings.alerts, settings.slo),
-        adapters=settings.adapters,
-        rates={},
-        limits_known=True,
-    )
-
-
-def fleet_at(admin: str) -> Fleet:
-    """The fleet of a running picker, with its pins and its traffic of the last 10 minutes. Raises AdminError."""
-    snapshot = admin_client.decode(admin_client.get(admin, "/v1/fleet"), FleetSnapshot, admin)
-    signals = admin_client.decode(admin_client.get(admin, "/v1/signals"), Signals, admin)
-    pods = tuple(
-        Pod(name=row.name, address=row.address, engine=row.engine, limits=PodLimits(max_loras=row.slots))
-        for row in snapshot.pods
-    )
-    if not pods:
-        raise RolloutError(f"the picker at {admin} has no pods; a check needs their slots: name a configuration")
-    rates = {each.adapter: each.requests_per_second for each in signals.adapters if each.requests_per_second > 0}
-    return Fleet(
-        shape=FleetShape(pods=pods, policy=snapshot.policy),
-        rules=rules_of(AlertSettings(), SloSettings()),
-        adapters=tuple(Adapter(name=name, pin=pin) for name, pin in _pins_at(admin).items()),
-        rates=rates,
-        limits_known=False,
-    )
-
-
-def _pins_at(admin: str) -> dict[AdapterName, PinSpec]:
-    """Pins that a running picker keeps; none when it places nothing."""
-    try:
-        body = admin_client.get(admin, "/v1/placement")
-    except admin_client.RefusedError:
-        return {}
-    return {row.adapter: row.pin for row in admin_client.decode(body, PlacementAnswer, admin).pins}
+    @property
+    def meant(self) -> tuple[Listed, ...]:
+        """Adapters that it names, those that only splits name too."""
+        listed = (*(self.rollout.adapters or ()), *self.rollout.added)
+        names = [each.name for each in listed]
+        split = dict.fromkeys(name for weights in self.rollout.splits for name in weights if name not in names)
+        return (*listed, *(Listed(name=name) for name in split))
 
 
 def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     """Put fleet and rollout together.
 
     Raises:
+        UnknownModelError: `asked.model` is none.
         RolloutError: a file is none of those that can be read, or contradicts what there is.
         AdapterSourceError: an adapter's own files cannot be read.
+        PeftError: or contradict one another.
     """
     listed = _today(fleet, asked.today)
-    before = today(listed, traffic) if listed else ()
     found = _rollout(asked, known=[each.name for each in listed])
     rollout = found.rollout
+    quiet = fleet.measured and asked.today is None and not fleet.rates and traffic.rate == 0
+    if quiet and rollout.adapters is None:
+        raise RolloutError(
+            f"{fleet.told_by} had no requests in the last 10 minutes, so nothing is known of its traffic; say "
+            "how many there will be per second (--rate), or for each adapter in a list (--today)"
+        )
+    before = today(listed, traffic) if listed and not quiet else ()
     changed = rollout != Rollout() or asked.slots is not None or asked.pods is not None or bool(asked.pins)
     if not before and rollout.adapters is None and not rollout.added:
         raise RolloutError("no adapters: declare them in the configuration, or list them in a file (--today, ROLLOUT)")
-    demand = after(before, rollout, traffic=traffic)
-    unknown = [name for name in asked.pins if name not in [each.adapter for each in demand]]
-    if unknown:
-        raise RolloutError(f"--pin {unknown[0]}: no such adapter will be active")
-    pinned = tuple(
-        msgspec.structs.replace(each, pin=each.pin or PinSpec(replicas=1)) if each.adapter in asked.pins else each
-        for each in demand
-    )
+    demand = _pinned(after(before, rollout, traffic=traffic), asked.pins)
     now = Plan(fleet=fleet.shape, demand=before)
-    then = Plan(fleet=_shape(fleet.shape, slots=asked.slots, pods=asked.pods), demand=pinned)
-    meant = [*(rollout.adapters or ()), *rollout.added]
-    names = [each.name for each in meant] or [each.adapter for each in demand]
-    return Case(
-        now=now if changed and before else None, then=then, faults=_faults(fleet, meant, names=names, told=found.facts)
+    then = Plan(fleet=_shape(fleet.shape, slots=asked.slots, pods=asked.pods), demand=demand)
+    names = [each.adapter for each in demand]
+    model = None if asked.model is None else read_model(asked.model)
+    told = _faults(fleet, found, names=names, model=model)
+    if asked.today is not None and not asked.undeclared_ok:
+        known = dict.fromkeys((*fleet.rates, *(each.name for each in fleet.adapters)))
+        told = (*told, *strangers([each.name for each in listed], known, told_by=fleet.told_by, file=str(asked.today)))
+    return Case(now=now if changed and before else None, today=now if before else None, then=then, faults=told)
+
+
+def _pinned(demand: Sequence[Demand], pins: Sequence[AdapterName]) -> tuple[Demand, ...]:
+    names = [each.adapter for each in demand]
+    unknown = [name for name in pins if name not in names]
+    if unknown:
+        raise RolloutError(f"--pin {unknown[0]}: no such adapter will be active{near(unknown[0], names)}")
+    return tuple(
+        msgspec.structs.replace(each, pin=each.pin or PinSpec(replicas=1)) if each.adapter in pins else each
+        for each in demand
     )
 
 
 def _today(fleet: Fleet, file: Path | None) -> tuple[Listed, ...]:
     if file is not None:
-        rollout = parse(file.read_bytes(), file=str(file))
+        rollout = parse(_content(file), file=str(file))
         if rollout.adapters is None or rollout.added or rollout.removed or rollout.splits:
             raise RolloutError(f"{file}: today's adapters are a list, without changes")
         return rollout.adapters
@@ -156,23 +130,56 @@ def _today(fleet: Fleet, file: Path | None) -> tuple[Listed, ...]:
     return tuple(Listed(name=each.name, pin=each.pin) for each in fleet.adapters)
 
 
+def _content(file: Path) -> bytes:
+    """What a file has; one that never ends is left off where it is too long."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(LARGEST + 1)
+    except OSError as error:
+        raise RolloutError(f"{file}: {_why(file, error)}; {READABLE}") from None
+
+
+def _why(file: Path, error: OSError) -> str:
+    """Why a file cannot be read, in words; of one that is not there, with near ones beside it."""
+    if not isinstance(error, FileNotFoundError):
+        return f"cannot be read ({error.strerror or error})"
+    beside = [each.name for each in islice(file.parent.glob("*"), MOST_BESIDE)]
+    close = get_close_matches(file.name, beside, n=1)
+    return f"there is no such file or directory{f' (did you mean {close[0]}?)' if close else ''}"
+
+
+def write_page(file: Path, page: str) -> None:
+    """Write an HTML page.
+
+    Raises:
+        RolloutError: it cannot be written.
+    """
+    try:
+        file.write_text(page, encoding="utf-8")
+    except OSError as error:
+        why = "there is no such directory" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+        raise RolloutError(
+            f"--html {file}: cannot be written ({why}); name a file in a directory that is there"
+        ) from None
+
+
 def _rollout(asked: Asked, *, known: Sequence[AdapterName]) -> _Found:
     splits = tuple(split_of(text) for text in asked.splits)
     path = asked.rollout
     if path is None:
-        return _Found(rollout=Rollout(splits=splits), facts={})
+        return _Found(rollout=Rollout(splits=splits), files={})
     if path.is_dir():
-        folders = {path.name: path} if (path / CONFIG_FILE).is_file() else _folders(path)
-        told = {name: facts_in(folder) for name, folder in folders.items()}
-        added = tuple(Listed(name=name, rank=each.rank) for name, each in told.items() if name not in known)
-        return _Found(rollout=Rollout(added=added, splits=splits), facts=told)
-    rollout = parse(path.read_bytes(), file=str(path))
-    told = {
-        each.name: facts_in(Path(each.source))
+        folders = {path.resolve().name: path} if (path / CONFIG_FILE).is_file() else _folders(path)
+        files = {name: files_in(folder) for name, folder in folders.items()}
+        added = tuple(Listed(name=name, rank=each.facts.rank) for name, each in files.items() if name not in known)
+        return _Found(rollout=Rollout(added=added, splits=splits), files=files)
+    rollout = parse(_content(path), file=str(path))
+    files = {
+        each.name: files_in(Path(each.source))
         for each in (*(rollout.adapters or ()), *rollout.added)
         if each.source is not None and (Path(each.source) / CONFIG_FILE).is_file()
     }
-    return _Found(rollout=msgspec.structs.replace(rollout, splits=(*rollout.splits, *splits)), facts=told)
+    return _Found(rollout=msgspec.structs.replace(rollout, splits=(*rollout.splits, *splits)), files=files)
 
 
 def _folders(path: Path) -> dict[AdapterName, Path]:
@@ -184,20 +191,23 @@ def _folders(path: Path) -> dict[AdapterName, Path]:
     return found
 
 
-def facts_in(folder: Path) -> AdapterFacts:
-    """What the files in a PEFT adapter's folder say; the weights may be missing. Raises AdapterSourceError."""
-    file = folder / CONFIG_FILE
+def files_in(folder: Path) -> AdapterFiles:
+    """What the files in a PEFT adapter's folder say; the weights may be missing.
+
+    Raises:
+        AdapterSourceError: a file cannot be read, or is not what it should be.
+        PeftError: the weights are not of this configuration.
+    """
+    file, weights = folder / CONFIG_FILE, folder / WEIGHTS_FILE
     config = read_config(file)
-    with contextlib.suppress(PeftError):
-        if (folder / WEIGHTS_FILE).is_file():
-            return facts(config, read_tensors(folder / WEIGHTS_FILE), file=str(file))
-    return facts(config, None, file=str(file))
+    tensors = read_tensors(weights) if weights.is_file() else None
+    return AdapterFiles(facts(config, tensors, file=str(file)), config)
 
 
 def _shape(shape: FleetShape, *, slots: int | None, pods: int | None) -> FleetShape:
-    for option, value in (("--slots", slots), ("--pods", pods)):
-        if value is not None and value < 1:
-            raise RolloutError(f"{option} {value}: 1 or more")
+    for option, value, most in (("--slots", slots, MOST_SLOTS), ("--pods", pods, MOST_PODS)):
+        if value is not None and not 1 <= value <= most:
+            raise RolloutError(f"{option} {value}: 1 or more, up to {most}")
     found = list(shape.pods[: pods or len(shape.pods)])
     found += [
         msgspec.structs.replace(shape.pods[-1], name=f"new-pod-{number + 1:02d}")
@@ -211,21 +221,21 @@ def _shape(shape: FleetShape, *, slots: int | None, pods: int | None) -> FleetSh
 
 
 def _faults(
-    fleet: Fleet, meant: Sequence[Listed], *, names: Sequence[AdapterName], told: Mapping[AdapterName, AdapterFacts]
+    fleet: Fleet, found: _Found, *, names: Iterable[AdapterName], model: BaseModel | None
 ) -> tuple[Finding, ...]:
-    """Of the adapters that the rollout names; of all when it names none."""
+    """Of the adapters that the rollout names; of all (`names`) when it names none."""
     declared = {each.name: each for each in fleet.adapters}
-    listed = {each.name: each for each in meant}
+    listed = {each.name: each for each in found.meant}
     adapters = []
-    for name in dict.fromkeys((*names, *told)):
+    for name in dict.fromkeys((*(listed or names), *found.files)):
         known, entry = declared.get(name, Adapter(name=name)), listed.get(name)
         rank = entry.rank if entry is not None and entry.rank is not None else known.rank
         base = entry.base_model if entry is not None and entry.base_model is not None else known.base_model
         adapters.append(Adapter(name=name, rank=rank, base_model=base))
-    if not fleet.limits_known:
-        adapters = [Adapter(name=each.name) for each in adapters]
-        told = {name: msgspec.structs.replace(each, rank=None, base_model=None) for name, each in told.items()}
-    return faults(adapters, fleet.shape.pods, facts=told)
+    bases = [pod.base_model for pod in fleet.shape.pods] if fleet.limits_known else []
+    told = clashes([each.name for each in adapters], aliases=fleet.aliases, base_models=bases)
+    pods = fleet.shape.pods if fleet.limits_known else ()
+    return (*told, *faults(adapters, fleet.shape.pods, files=found.files, limits=bool(pods), model=model))
 
 
 Unusable = (RolloutError, AdapterSourceError, OSError, ValueError)

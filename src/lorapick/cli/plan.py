@@ -28,7 +28,7 @@ from lorapick.model.units import Seconds
 from lorapick.wire.admin_answers import PlanAnswer
 
 Entry = TypeVar("Entry", PodRoom, PlacedAdapter)
-COMMANDS = ("size", "swap", "slots", "fleet", "bill", "merged")
+COMMANDS = ("size", "swap", "slots", "fleet", "bill", "merged", "pins", "capacity")
 """Beside `placement`; the module of each is `lorapick.cli.plan_<name>`, with `register(app)`."""
 _PATIENCE: Seconds = 30.0
 """The picker's own with its solver is half of that."""

@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,8 +65,10 @@ class _Command:
             raise typer.Exit(2) from None
 
 
-def show(report: Report, *, as_json: bool, page: Path | None, show_work: bool) -> None:
-    """Print the report; first write its page, where one is wanted.
+def show(
+    report: Report, *, as_json: bool, page: Path | None, show_work: bool, more: Mapping[str, object] | None = None
+) -> None:
+    """Print the report; first write its page, where one is wanted. `more` are further keys of its JSON.
 
     Raises:
         OSError: the page cannot be written.
@@ -74,7 +76,7 @@ def show(report: Report, *, as_json: bool, page: Path | None, show_work: bool) -
     if page is not None:
         page.write_text(report_page(report), encoding="utf-8")
     if as_json:
-        print(json.dumps(to_json(report), indent=2, ensure_ascii=False))
+        print(json.dumps({**to_json(report), **(more or {})}, indent=2, ensure_ascii=False))
     else:
         console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
         print_report(console, report, show_work=show_work)
@@ -148,9 +150,16 @@ def _share(text: str, *, whole: bool) -> float:
     return value / 100 if percent else value
 
 
+def _bandwidth(text: str) -> float:
+    size = parse_size(text.removesuffix("/s"))
+    if not text.endswith("/s"):
+        raise ValueError(f'not a bandwidth; write bytes per second, such as "{text}/s"')
+    return size
+
+
 _READERS: dict[str, Callable[..., float]] = {
     "s": lambda text, **_: parse_duration(text),
     "B": lambda text, **_: parse_size(text),
-    "B/s": lambda text, **_: parse_size(text.removesuffix("/s")),
+    "B/s": lambda text, **_: _bandwidth(text),
     "share": _share,
 }

@@ -4,26 +4,20 @@ In: a base model, a rank and targets; or an adapter's folder. Out: parameters an
 ratio to queries alone, the effective scale. Exit code 2 for bad input. Not here: how it is reckoned (`plan.sizes`).
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 
+from lorapick.cli.plan_report import show
 from lorapick.plan.sizes.adapters import SHORT_DTYPES, AdapterSize, measured, reckoned, width_of
 from lorapick.plan.sizes.asked import asked
 from lorapick.plan.sizes.folders import AdapterFolder, read_folder
 from lorapick.plan.sizes.models import BaseModel, built_in, read_model
 from lorapick.plan.sizes.report import Sized, report
-from lorapick.plan.work import print_report, to_json
-from lorapick.plan.work_page import report_page
 from lorapick.wire.peft import PeftError
-
-_WIDTH = 120
-"""Columns of the report where there is no terminal."""
 
 
 def register(app: typer.Typer) -> None:
@@ -59,20 +53,11 @@ def size(
             found = _of_folder(read_folder(adapter), model=model, dtype=dtype)
         else:
             found = _of_options(model, rank, alpha=alpha, targets=targets or "q,v", rslora=rslora, dtype=dtype)
-        told = report(found)
-        if html is not None:
-            html.write_text(report_page(told), encoding="utf-8")
+        modules = {"modules": msgspec.to_builtins(found.size.modules)}
+        show(report(found), as_json=as_json, page=html, show_work=show_work, more=modules)
     except (OSError, ValueError) as error:
         print(f"lorapick plan size: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    if as_json:
-        print(json.dumps({**to_json(told), "modules": msgspec.to_builtins(found.size.modules)}, indent=2))
-    else:
-        print_report(_console(), told, show_work=show_work)
-
-
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=_WIDTH)
 
 
 def _of_options(

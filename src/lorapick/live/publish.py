@@ -66,6 +66,14 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     """Loads under way there, as far as we know."""
     pressure: str | None = None
     """Pressure tier: `none`, `soft`, `hard` or `critical`. None: there was no good scrape yet."""
+    base_model: str | None = None
+    """Name under which clients ask for its base model."""
+    max_lora_rank: int | None = None
+    """Highest rank that it takes."""
+    max_num_seqs: int | None = None
+    """Requests that it runs at once."""
+    labels: dict[str, str] = {}
+    """What selectors of pins go by."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +196,8 @@ class AdapterRow(msgspec.Struct, frozen=True, kw_only=True):
     name: AdapterName
     declared: bool = False
     rank: int | None = None
+    base_model: str | None = None
+    """As declared; None: the fleet's."""
     pods: dict[str, tuple[PodName, ...]] = {}
     """Tier's word -> pods where it is believed to be; tiers without pods are left out."""
     requests: int = 0

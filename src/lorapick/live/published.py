@@ -182,6 +182,10 @@ class PublishedViews:
             restarts=load.restarts,
             loading=home.loading,
             pressure=load.pressure_tier.word if load.last_report is not None else None,
+            base_model=pod.base_model,
+            max_lora_rank=int(columns.max_rank[row]),
+            max_num_seqs=pod.limits.max_num_seqs,
+            labels=pod.labels,
         )
 
     def residency(self) -> Sequence[Belief]:
@@ -205,6 +209,7 @@ class PublishedViews:
                 name=name,
                 declared=name in state.adapters and state.adapters[name].declared,
                 rank=state.adapters[name].rank if name in state.adapters else None,
+                base_model=state.adapters[name].base_model if name in state.adapters else None,
                 pods={tier: tuple(pods) for tier, pods in where.get(name, {}).items()},
                 requests=state.tally.by_adapter[name],
                 in_flight=in_flight[name],

@@ -1,6 +1,7 @@
 """How much traffic a fleet takes under a policy: the highest rate that keeps P95 within a limit.
 
-In: a scenario, a policy, a seed, a limit. Out: that rate, and the rates that were tried. Not here: what a run is.
+In: a scenario, a policy, a seed, a limit. Out: that rate, and the rates that were tried. Not here: one try (see
+`plan.sizing.trial`), how many pods a rate needs (see `plan.sizing`).
 
 Rates are searched as factors of the scenario's own: doubled or halved until one keeps the limit and the next does not,
 then the gap is halved until it is 2 % wide. Requests that are refused do not make a rate bearable: at most 1 % may be.
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from lorapick.model.units import Seconds
-from lorapick.sim.run import run
+from lorapick.plan.sizing.trial import MOST_LOST, Limits, tried
 from lorapick.sim.scenario import ExpectedCapacity, Scenario
 from lorapick.sim.workload.changes import Scale
 from lorapick.sim.workload.processes import Burst
@@ -20,7 +21,6 @@ BASELINE = "round-robin"
 """Policy that gains are reckoned from."""
 UNROUTED = "least-loaded"
 """Policy of the fleet that has nothing to swap: there it is all the same who holds what."""
-MOST_LOST = 0.01
 WIDTH = 1.02
 """Ratio of the lowest rate that is too high to the highest that is not, at the end."""
 BOUNDS = (1 / 64, 64.0)
@@ -89,20 +89,20 @@ def capacity(
     scenario: Scenario, *, policy: str, seed: int, limit: Seconds, progress: Callable[[float], None] | None = None
 ) -> Capacity:
     """Search."""
-    tried: list[Tried] = []
+    rates: list[Tried] = []
 
     def keeps(factor: float) -> bool:
-        tried.append(_try(scenario, factor, policy=policy, seed=seed, limit=limit))
+        rates.append(_try(scenario, factor, policy=policy, seed=seed, limit=limit))
         if progress is not None:
-            progress(min(0.99, len(tried) / 10))
-        return tried[-1].kept
+            progress(min(0.99, len(rates) / 10))
+        return rates[-1].kept
 
     low, high = _bracket(keeps)
     while low is not None and high is not None and high / low > WIDTH:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if keeps(middle) else (low, middle)
-    rate = next((each.rate for each in tried if each.factor == low), None)
-    return Capacity(policy=policy, seed=seed, limit=limit, rate=rate, tried=tuple(tried))
+    rate = next((each.rate for each in rates if each.factor == low), None)
+    return Capacity(policy=policy, seed=seed, limit=limit, rate=rate, tried=tuple(rates))
 
 
 def _bracket(keeps: Callable[[float], bool]) -> tuple[float | None, float | None]:
@@ -123,15 +123,13 @@ def _bracket(keeps: Callable[[float], bool]) -> tuple[float | None, float | None
 
 
 def _try(scenario: Scenario, factor: float, *, policy: str, seed: int, limit: Seconds) -> Tried:
-    whole = run(scaled(scenario, factor), policy=policy, seed=seed).whole
-    lost = (whole.failed + whole.rejected + whole.abandoned) / whole.arrivals if whole.arrivals else 0.0
-    p95 = whole.latency.p95
+    outcome = tried(scaled(scenario, factor), policy=policy, seed=seed)
     return Tried(
         factor=factor,
-        rate=whole.arrivals / whole.length,
-        p95=p95,
-        lost=lost,
-        kept=p95 is not None and p95 <= limit and lost <= MOST_LOST,
+        rate=outcome.rate,
+        p95=outcome.p95,
+        lost=outcome.lost,
+        kept=outcome.keeps(Limits(p95=limit, lost=MOST_LOST)),
     )
 
 

@@ -7,7 +7,7 @@ Amounts are in base units (seconds, bytes, shares of 1); how they are shown is c
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -45,6 +45,8 @@ class Figure(msgspec.Struct, frozen=True):
     """Where formula or value come from: a measurement, a document, `GIVEN`."""
     article: str | None = None
     """What the article prints for it; None: nothing."""
+    rounded: bool = False
+    """Whether milliseconds are shown whole; the value is exact all the same."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -53,6 +55,12 @@ class Table(msgspec.Struct, frozen=True):
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    formula: str = ""
+    """How the columns come about; empty: they hold words only."""
+    source: str = ""
+    """Where formula or values come from."""
+    values: tuple[tuple[float | int | str | None, ...], ...] = ()
+    """What the texts of `rows` show, cell by cell, in base units and not rounded; empty: the texts are all there is."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -167,12 +175,14 @@ def _replaced(default: Figure, value: float | None) -> Figure:
 # -- numbers as people read them
 
 
-def shown(value: float | str | None, unit: str) -> str:
-    """A value with its unit; `–` for what is not known."""
+def shown(value: float | str | None, unit: str, *, rounded: bool = False) -> str:
+    """A value with its unit; `–` for what is not known. `rounded`: milliseconds without decimals, from 1 ms on."""
     if value is None:
         return "–"
     if isinstance(value, str):
         return value
+    if rounded and unit == "s" and 1e-3 <= abs(value) < 1.0:
+        value = round(value, 3)
     look = _LOOKS.get(unit)
     return look(value) if look is not None else f"{plain(value)} {unit}".rstrip()
 
@@ -211,11 +221,32 @@ _LOOKS: dict[str, Callable[[float], str]] = {
 }
 
 
+def tabled(
+    title: str,
+    columns: Sequence[tuple[str, str]],
+    *,
+    values: Iterable[Sequence[float | int | str | None]],
+    formula: str,
+    source: str,
+    rounded: bool = False,
+) -> Table:
+    """A table of values, shown by the units of its columns, which are pairs of a name and a unit (see `UNITS`).
+
+    `rounded`: as `shown` has it.
+    """
+    exact = tuple(tuple(row) for row in values)
+    units = [unit for _, unit in columns]
+    rows = tuple(
+        tuple(shown(value, unit, rounded=rounded) for value, unit in zip(row, units, strict=True)) for row in exact
+    )
+    return Table(title, tuple(name for name, _ in columns), rows, formula, source, exact)
+
+
 # -- for programs
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """Values as JSON knows them, every number with its formula and source."""
+    """Values as JSON knows them, every figure and table with its formula and source."""
     found: dict[str, Any] = msgspec.to_builtins(report)
     return found
 
@@ -232,7 +263,7 @@ def print_report(console: Console, report: Report, *, show_work: bool = False) -
     columns = ("value", *(("article",) if any(each.article for each in report.figures) else ()))
     _print(console, "figures", figures=report.figures, columns=(*columns, *work))
     for table in report.tables:
-        _print_table(console, table)
+        _print_table(console, table, show_work=show_work)
     for note in report.notes:
         console.print(f"- {note}", highlight=False, markup=False)
     if not show_work:
@@ -253,7 +284,7 @@ def cell(figure: Figure, column: str) -> str:
     """What a column of a table of figures says."""
     match column:
         case "value":
-            return shown(figure.value, figure.unit)
+            return shown(figure.value, figure.unit, rounded=figure.rounded)
         case "article":
             return figure.article or ""
         case "formula" | "what":
@@ -262,10 +293,14 @@ def cell(figure: Figure, column: str) -> str:
             return figure.source
 
 
-def _print_table(console: Console, table: Table) -> None:
+def _print_table(console: Console, table: Table, *, show_work: bool) -> None:
     drawn = RichTable(title=table.title, title_justify="left")
     for number, name in enumerate(table.head):
         drawn.add_column(name, justify="right" if number else "left")
     for row in table.rows:
         drawn.add_row(*row)
+    if show_work:
+        for words, text in (("formula", table.formula), ("source", table.source)):
+            if text:
+                drawn.title = f"{drawn.title}\n{words}: {text}"
     console.print(drawn, highlight=False, markup=False)

@@ -58,7 +58,12 @@ def _figures(figures: Sequence[Figure], columns: Sequence[str]) -> str:
 def _table(table: Table) -> str:
     heads = "".join(f"<th>{escape(name)}</th>" for name in table.head)
     rows = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in table.rows)
-    return f'<h2>{escape(table.title)}</h2><div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>'
+    work = "".join(
+        f'<p class="soft">{words}: {escape(text)}</p>'
+        for words, text in (("formula", table.formula), ("source", table.source))
+        if text
+    )
+    return f'<h2>{escape(table.title)}</h2>{work}<div class="scroll"><table><tr>{heads}</tr>{rows}</table></div>'
 
 
 def _notes(notes: Sequence[str]) -> str:

@@ -101,6 +101,7 @@ def pod_config(scenario: Scenario, *, limits: PodLimits | None = None) -> PodCon
     fleet, hardware = scenario.fleet, PRESETS[scenario.fleet.hardware]
     limits = limits or fleet.limits
     slots = limits.max_loras if fleet.memory is Memory.SLOTS else 0
+    blocks = hardware.kv_blocks(slots, max(scenario.adapters.ranks)) if fleet.kv_blocks is None else fleet.kv_blocks
     return PodConfig(
         limits=limits,
         mode=fleet.mode,
@@ -109,7 +110,7 @@ def pod_config(scenario: Scenario, *, limits: PodLimits | None = None) -> PodCon
         prefill_per_token=hardware.prefill_per_token,
         max_model_len=fleet.max_model_len,
         block_size=hardware.block_size,
-        kv_blocks=hardware.kv_blocks(slots, max(scenario.adapters.ranks)),
+        kv_blocks=blocks,
         kv_bytes_per_token=hardware.kv_bytes_per_token,
         memory=fleet.memory,
         kernel=fleet.kernel,

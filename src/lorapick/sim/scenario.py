@@ -54,6 +54,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether pods say what they hold (`vllm:lora_adapter_loaded`); vLLM 0.32 does not."""
     storage_bandwidth: float | None = None
     """Bytes per second of what adapters come from that are not in host memory; None: the hardware's NVMe."""
+    kv_blocks: int | None = None
+    """KV blocks of a pod beside its slots; None: as many as the hardware has (see `Hardware.kv_blocks`)."""
     zones: tuple[str, ...] = ()
     """Dealt out to the pods in turn."""
     labels: dict[str, tuple[str, ...]] = {}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lorapick.live.admin import serve_admin
+from lorapick.live.operations import Operations
 from lorapick.live.publish import Published
 
 PATIENCE = 10.0
@@ -16,13 +17,13 @@ PATIENCE = 10.0
 
 
 @contextmanager
-def served(published: Published) -> Iterator[str]:
-    """Serve on a free port of 127.0.0.1; give `http://host:port`."""
+def served(published: Published, *, operations: Operations | None = None) -> Iterator[str]:
+    """Serve on a free port of 127.0.0.1; give `http://host:port`. Without `operations` nothing is placed."""
     loop, stop, up = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
     address: list[str] = []
 
     async def serve() -> None:
-        async with serve_admin(published, bind="127.0.0.1:0") as bound:
+        async with serve_admin(published, bind="127.0.0.1:0", operations=operations) as bound:
             address.append(bound)
             up.set()
             await stop.wait()

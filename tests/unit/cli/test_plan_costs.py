@@ -82,6 +82,7 @@ def test_another_model_and_budget():
         (["slots", "--model", "lama-3.1-70b"], "near: llama-3.1-70b"),
         (["slots", "--max-rank", "20"], "take 32"),
         (["merged", "--bandwidth", "0B/s"], "above 0"),
+        (("swap", "--nvme", "7GB"), "--nvme '7GB': not a bandwidth; write bytes per second, such as \"7GB/s\""),
     ],
 )
 def test_bad_input_is_explained(arguments, words):

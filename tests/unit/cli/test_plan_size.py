@@ -42,7 +42,7 @@ def test_other_targets_types_and_work() -> None:
     found = json.loads(run("--model", "llama-3.1-70b", "-r", 64, "--targets", "q,k,v", "--dtype", "bf16", "--json")[1])
     assert {each["name"]: each["value"] for each in found["figures"]}["bytes (bfloat16)"] == 356_515_840
     out = run(*LEGAL, "--show-work")[1]
-    assert "16 × (8192 + 8192)" in out and "huggingface.co/meta-llama/Llama-3.1-70B" in out
+    assert "16 × (8192 + 8192)" in out and "huggingface.co/meta-llama" in out
 
 
 def test_a_page_with_plots(tmp_path: Path) -> None:

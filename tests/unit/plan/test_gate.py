@@ -9,7 +9,8 @@ from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.plan.gate.changes import with_pins, with_slots
 from lorapick.plan.gate.check import check
-from lorapick.plan.gate.compatibility import faults
+from lorapick.plan.gate.compatibility import AdapterFiles, faults
+from lorapick.plan.gate.formats import remedy
 from lorapick.plan.gate.rollout import Listed, Rollout, Traffic, after, today
 from lorapick.plan.gate.rules import judge, worst
 from lorapick.plan.gate.values import Level, Plan, Rules, rules_of
@@ -129,6 +130,30 @@ def prediction(**changes):
 
 
 @pytest.mark.parametrize(
+    ("hits", "points", "close"),
+    [(0.79, 2.0, True), (0.77, 2.0, False), (0.77, 4.0, True), (0.81, 2.0, True), (0.83, 2.0, False)],
+)
+def test_hits_near_their_bound_are_said_to_be_unsure(hits, points, close):
+    found = next(
+        each
+        for each in judge(prediction(hit_ratio=hits, error_points=points), today=None, rules=Rules())
+        if each.rule == "hit_ratio"
+    )
+    assert found.unsure is close
+    assert (f"within what the prediction may be off ({points:g} points)" in found.message) is close
+
+
+def test_hits_are_sure_where_nothing_is_loaded():
+    certain = prediction(hit_ratio=1.0, residency=None)
+    assert worst(judge(certain, today=None, rules=Rules(hit_ratio=0.99))) is Level.OK
+
+
+def test_changes_near_the_bound_say_so():
+    slots = next(each for each in check(split(), today=before(), rules=Rules()).changes if each.kind == "slots")
+    assert slots.unsure and "81." in remedy(slots) and "% hits ± 2 points" in remedy(slots)
+
+
+@pytest.mark.parametrize(
     ("changes", "rule", "level"),
     [
         ({}, None, Level.OK),
@@ -139,6 +164,9 @@ def prediction(**changes):
         ({"worst_swap_rate": 0.11}, "swap_rate", Level.WARN),
         ({"worst_swap_rate": 0.51}, "swap_rate", Level.FAIL),
         ({"hit_ratio": 0.79}, "hit_ratio", Level.FAIL),
+        ({"hit_ratio": 0.81}, "hit_ratio", Level.WARN),
+        ({"hit_ratio": 0.83}, None, Level.OK),
+        ({"hit_ratio": 0.83, "error_points": 4.0}, "hit_ratio", Level.WARN),
         ({"hit_ratio": None}, None, Level.OK),
         ({"p95": 2.1}, "slo", Level.FAIL),
         ({"p95": None}, "slo", Level.FAIL),
@@ -177,18 +205,18 @@ def test_without_today_nothing_is_compared():
     ],
 )
 def test_who_fits_nowhere_fails(adapter, facts, rule):
-    found = faults([adapter], [pod(1), pod(2)], facts={adapter.name: facts} if facts else {})
+    found = faults([adapter], [pod(1), pod(2)], files={adapter.name: AdapterFiles(facts)} if facts else {})
     assert [(each.rule, each.level, each.adapter) for each in found] == [(rule, Level.FAIL, adapter.name)]
 
 
 def test_who_fits_somewhere_is_warned_of():
-    found = faults([Adapter(name="a", rank=64)], [pod(1, max_lora_rank=16), pod(2, max_lora_rank=64)], facts={})
+    found = faults([Adapter(name="a", rank=64)], [pod(1, max_lora_rank=16), pod(2, max_lora_rank=64)], files={})
     assert [each.level for each in found] == [Level.WARN]
 
 
 def test_a_fault_fails_the_check():
     fine = Plan(fleet=fleet(), demand=(Demand(adapter="a", rate=1.0),))
-    found = faults([Adapter(name="a", rank=128)], fine.fleet.pods, facts={})
+    found = faults([Adapter(name="a", rank=128)], fine.fleet.pods, files={})
     verdict = check(fine, today=None, rules=Rules(), faults=found)
     assert (verdict.level, verdict.changes) == (Level.FAIL, ())
 

@@ -29,6 +29,9 @@ def then(rollout, *, before=THREE):
     ("file", "text", "expected"),
     [
         ("l.txt", "a\n# none\nb 0.5  # half\n", Rollout(adapters=(Listed(name="a"), Listed(name="b", rate=0.5)))),
+        ("l.csv", "\ufeffname,rate\na,\nb, 0.5\n", Rollout(adapters=(Listed(name="a"), Listed(name="b", rate=0.5)))),
+        ("l.csv", '"a",1e-1\n', Rollout(adapters=(Listed(name="a", rate=0.1),))),
+        ("l.diff", "+d,2\n-a\n", Rollout(added=(Listed(name="d", rate=2.0),), removed=("a",))),
         ("l.diff", "+ d 2\n-a\n", Rollout(added=(Listed(name="d", rate=2.0),), removed=("a",))),
         ("l.yaml", "[a, {name: b, rank: 16}]", Rollout(adapters=(Listed(name="a"), Listed(name="b", rank=16)))),
         ("l.yaml", "a: 50\na-experiment: 50", Rollout(splits=({"a": 50.0, "a-experiment": 50.0},))),
@@ -58,6 +61,10 @@ def test_files(file, text, expected):
         ("l.yaml", "{split: [a]}", "no mapping from names to weights"),
         ("l.yaml", "{adapters: a}", "no list of adapters"),
         ("l.json", "[", "l.json"),
+        ("l.yaml", "a: 50\na: 50", "a is there twice in line 1; name each once"),
+        ("l.json", '{"split": [\n{"b": 1, "a": 1, "a": 2}]}', "a is there twice in line 2"),
+        ("l.yaml", "a: " + 400 * "9", "too large"),
+        ("l.yaml", "{split: [{a: 1}, [a, b]]}", "a list is no mapping from names"),
     ],
 )
 def test_no_rollout(file, text, words):
@@ -104,6 +111,14 @@ def test_a_list_says_who_stays():
     assert then(Rollout(adapters=listed)) == {"b": 3, "a": 1, "e": 11 / 3}
 
 
+def test_a_list_that_changes_itself():
+    """Nobody says what there is today."""
+    rollout = Rollout(adapters=(Listed(name="a", rate=2.0), Listed(name="b", rate=4.0)), added=(Listed(name="c"),))
+    assert rates(after((), rollout, traffic=TRAFFIC)) == {"a": 2, "b": 4, "c": 3}
+    with pytest.raises(RolloutError, match='ab is removed and not there today; did you mean "abc"'):
+        after((), Rollout(adapters=(Listed(name="abc", rate=2.0),), removed=("ab",)), traffic=TRAFFIC)
+
+
 def test_a_listed_experiment_has_its_part_of_the_split_only():
     listed = (*THREE, Listed(name="a-experiment"))
     found = then(Rollout(adapters=listed, splits=({"a": 50, "a-experiment": 50},)))
@@ -121,6 +136,8 @@ def test_a_listed_experiment_has_its_part_of_the_split_only():
         (Rollout(added=(Listed(name=" "),)), "no name"),
         (Rollout(splits=({"x": 1, "y": 1},)), "none of x, y is there"),
         (Rollout(splits=({"a": 0, "b": 0},)), "one of them above 0"),
+        (Rollout(splits=({"a": 1e308, "b": 1e308},)), "up to 1e"),
+        (Rollout(added=(Listed(name="d", rate=1e300),)), "up to 1e"),
     ],
 )
 def test_contradictions(rollout, words):
@@ -128,6 +145,28 @@ def test_contradictions(rollout, words):
         then(rollout)
 
 
+@pytest.mark.parametrize("traffic", [{"rate": -1.0}, {"rate": float("nan")}, {"rate": 1.0, "zipf": 1e3}])
+def test_traffic_that_cannot_be(traffic):
+    with pytest.raises(RolloutError, match=r"give a rate from 0 to 1e\+09"):
+        today(THREE, Traffic(**traffic))
+
+
 def test_rates_that_leave_nothing():
     with pytest.raises(RolloutError, match="larger total"):
-        today(THREE, Traffic(rate=0.0))
+        today((Listed(name="a", rate=2.0), Listed(name="b")), Traffic(rate=1.0))
+
+
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        (THREE, "^no requests per second are known: give --rate, or rates in the list$"),
+        (
+            (Listed(name="a", rate=2.0), Listed(name="c")),
+            "^no requests per second are known for c: give --rate, or rates in the list$",
+        ),
+        ((*THREE, Listed(name="d", rate=1.0)), "are known for a and 2 more: give --rate"),
+    ],
+)
+def test_rates_that_nobody_gives(listed, words):
+    with pytest.raises(RolloutError, match=words):
+        today(listed, Traffic(rate=0.0))

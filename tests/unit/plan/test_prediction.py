@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
+from lorapick.core.retention import policies as retention
 from lorapick.model.adapters import PinSpec
 from lorapick.model.pods import Pod, PodLimits
+from lorapick.plan.prediction.eviction import EVICTIONS
 from lorapick.plan.prediction.latency import p95
 from lorapick.plan.prediction.lru import hits
 from lorapick.plan.prediction.predict import predict
@@ -30,8 +32,9 @@ def demand(rates, *, pinned=0):
     ]
 
 
-def test_every_policy_is_known():
+def test_every_policy_and_every_way_to_evict_is_known():
     assert list(KINDS.keys() ^ POLICIES.keys()) == []
+    assert list(EVICTIONS.keys() ^ retention.EVICTIONS.keys()) == []
 
 
 def test_equal_items_hit_with_the_share_that_fits():

@@ -18,6 +18,7 @@ from lorapick.plan.work import (
     plain,
     print_report,
     shown,
+    tabled,
     to_json,
 )
 
@@ -102,3 +103,26 @@ def test_work_is_shown_when_asked_for():
 def test_json_has_formula_and_source_of_every_number():
     found = json.loads(json.dumps(to_json(REPORT)))
     assert found["figures"][0]["formula"].startswith("5 GPUs") and found["assumptions"][0]["source"] == "somewhere"
+
+
+def test_a_table_shows_its_work_and_has_exact_values_beside_the_texts():
+    table = tabled(
+        "by size",
+        (("size", "B"), ("share", "share"), ("takes", "s")),
+        values=[(65_536_000, 1 / 3, None), (12, 0.5, 0.0125)],
+        formula="share = part / whole",
+        source="somewhere",
+    )
+    assert table.head == ("size", "share", "takes")
+    assert table.rows == (("65.536 MB", "33.3 %", "–"), ("12 B", "50.0 %", "12.5 ms"))
+    assert table.values == ((65_536_000, 1 / 3, None), (12, 0.5, 0.0125))
+    report = Report("sizes", (), tables=(table,))
+    assert json.loads(json.dumps(to_json(report)))["tables"][0]["values"] == [
+        [65_536_000, 1 / 3, None],
+        [12, 0.5, 0.0125],
+    ]
+    for show_work in (False, True):
+        written = io.StringIO()
+        print_report(Console(file=written, width=100), report, show_work=show_work)
+        assert ("formula: share = part / whole" in written.getvalue()) is show_work
+        assert ("source: somewhere" in written.getvalue()) is show_work

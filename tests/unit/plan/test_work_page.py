@@ -49,3 +49,12 @@ def test_text_is_escaped_and_empty_charts_are_drawn():
     chart = Chart(title="<none>", x="&", xs=(0.0, 1.0), curves=(Curve("<c>", (None, 0.0)),))
     page = report_page(Report("<b>", (Figure("<f>", 1, "", "a < b", "s"),), charts=(chart,)))
     assert "<b>" not in page and "&lt;f&gt;" in page and "&lt;none&gt;" in page and "nan" not in page
+
+
+@pytest.mark.parametrize("report", [swap_report, slots_report, fleet_report, waste_report, merged_report])
+def test_every_table_says_how_it_comes_about_and_has_its_values(report):
+    found, page = report({}), Balanced()
+    page.feed(report_page(found))
+    for table in found.tables:
+        assert f"formula: {table.formula}" in page.words and f"source: {table.source}" in page.words
+        assert [len(row) for row in table.values] == [len(row) for row in table.rows]

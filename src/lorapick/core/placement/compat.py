@@ -18,6 +18,8 @@ class MisfitReason(StrEnum):
     NAME = "name"
     BASE_MODEL = "base_model"
     RANK = "rank"
+    MODULES = "modules"
+    """It changes what the base model does not have. `lorapick check` says so; pods do not tell their modules."""
     NEEDS = "needs"
     RUNTIME_LOADING = "runtime_loading"
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown
+from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled
 
 _SECTION_12 = "article, section 12"
 DEFAULTS = (
@@ -81,13 +81,12 @@ def fleet_report(given: Mapping[str, float | None]) -> Report:
     assume.above_zero("adapters", "rate", "single", "mixed", "per-spare", "hours", "slots")
     count = int(assume["adapters"])
     found = fleets(count, assume)
-    rows = tuple(_row(number, fleets(number, assume)) for number in sorted({*_SHOWN, count}))
     return Report(
         f"separate instances beside one shared fleet, {count} adapters",
         (*_gpus(found, assume), *_money(found, assume), *_room(found, assume), *_memory(assume)),
         notes=_NOTES,
         assumptions=assume.figures,
-        tables=(Table("by number of adapters", ("adapters", "apart", "shared", "saved", "article"), rows),),
+        tables=(_table(assume),),
         charts=(_curve(assume, min(200, max(60, count))),),
     )
 
@@ -189,9 +188,24 @@ def _memory(assume: Mapping[str, float]) -> tuple[Figure, ...]:
     return tuple(figures)
 
 
-def _row(adapters: int, found: Fleets) -> tuple[str, ...]:
+def _table(assume: Mapping[str, float]) -> Table:
+    rate = assume["rate"]
+    return tabled(
+        "by number of adapters",
+        (("adapters", ""), ("apart", ""), ("shared", ""), ("saved", "share"), ("article", "")),
+        values=(_row(number, fleets(number, assume)) for number in sorted({*_SHOWN, int(assume["adapters"])})),
+        formula=(
+            f"apart = n × ceil({rate:g} / {assume['single']:g}), and ceil(of it / {assume['per-spare']:g}) spare; "
+            f"shared = ceil(n × {rate:g} / {assume['mixed']:g}) + {assume['spares']:g} spare; "
+            "saved = 1 - shared / apart"
+        ),
+        source=f"{_SECTION_12}; its bands of savings",
+    )
+
+
+def _row(adapters: int, found: Fleets) -> tuple[float | str, ...]:
     apart, shared = found.apart + found.apart_spares, found.shared + found.shared_spares
-    return (f"{adapters:,}", f"{apart:,}", f"{shared:,}", shown(found.saved, "share"), band(adapters))
+    return (adapters, apart, shared, found.saved, band(adapters))
 
 
 def _curve(assume: Mapping[str, float], most: int) -> Chart:

@@ -8,7 +8,7 @@ in, and each touches all the weights. An added adapter costs a few per cent of e
 
 from collections.abc import Mapping
 
-from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown
+from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled
 
 _SECTION_2 = "article, section 02"
 DEFAULTS = (
@@ -141,16 +141,17 @@ def _traffic(assume: Mapping[str, float]) -> tuple[Figure, ...]:
 
 
 def _table(assume: Mapping[str, float]) -> Table:
-    rows = tuple(
-        (
-            shown(every, "s"),
-            shown(lost_merged(assume, every), "share"),
-            shown(lost_added(assume["least-overhead"]), "share"),
-            shown(lost_added(assume["most-overhead"]), "share"),
-        )
-        for every in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
+    least, most = lost_added(assume["least-overhead"]), lost_added(assume["most-overhead"])
+    return tabled(
+        "GPU time lost",
+        (("one adapter's work", "s"), ("merged", "share"), ("added, least", "share"), ("added, most", "share")),
+        values=((every, lost_merged(assume, every), least, most) for every in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)),
+        formula=(
+            f"merged = change / (change + work), change = {shown(2 * merge_seconds(assume), 's')}; "
+            f"added = overhead / (1 + overhead), {assume['least-overhead']:g} and {assume['most-overhead']:g}"
+        ),
+        source=f"{_SECTION_2}: a merge touches all the weights, adding makes each step longer",
     )
-    return Table("GPU time lost", ("one adapter's work", "merged", "added, least", "added, most"), rows)
 
 
 def _chart(assume: Mapping[str, float]) -> Chart:

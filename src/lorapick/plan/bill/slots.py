@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from lorapick.model.units import Bytes, Tokens
 from lorapick.plan.bill.reserve import RANKS, Reservation, kv_bytes_per_token, reserved
-from lorapick.plan.bill.slot_check import Checked, check
+from lorapick.plan.bill.slot_check import EXTRA_TOKENS, MEASURED, Checked, check
 from lorapick.plan.sizes.models import BaseModel, read_model
-from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, without_article
+from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled, without_article
 from lorapick.wire.model_modules import projections
 
 _SECTION_5 = "article, section 05"
@@ -341,22 +341,43 @@ def _check_tables(checked: Sequence[Checked]) -> tuple[Table, ...]:
         )
         for each in checked
     )
-    return (Table("one slot, measured beside the formula (vLLM 0.8.5, H100)", head, rows),)
+    values = tuple(
+        (
+            *(each.model, each.max_rank, each.measured / 2**20, each.formula / 2**20, each.error),
+            *(each.kv_measured, each.kv_formula, each.kv_error),
+        )
+        for each in checked
+    )
+    return (
+        Table(
+            "one slot, measured beside the formula (vLLM 0.8.5, H100)",
+            head,
+            rows,
+            f"measured = slope over the numbers of slots; formula = linear layers + embeddings and head, "
+            f"{EXTRA_TOKENS} extra tokens; KV tokens = bytes / bytes a token; error = formula / measured - 1",
+            f"data/{MEASURED}",
+            values,
+        ),
+    )
 
 
 def _by_slots(budget: Budget, *, slots: int) -> Table:
     counts = [count for count in sorted({0, 4, 8, 16, 32, 64, slots}) if budget.beside(count) >= 0]
-    rows = tuple(
-        (
-            str(count),
-            shown(count * budget.slot, "B"),
-            shown(budget.beside(count), "B"),
-            f"{budget.blocks(budget.beside(count)):,}",
-            f"{budget.sequences(budget.beside(count)):,}",
-        )
-        for count in counts
+    left = [budget.beside(count) for count in counts]
+    block, blocks = budget.block * budget.per_token, math.ceil(budget.sequence / budget.block)
+    return tabled(
+        "KV cache beside the slots",
+        (("slots", ""), ("reserved", "B"), ("KV", "B"), ("KV blocks", ""), ("sequences", "")),
+        values=(
+            (count, count * budget.slot, kv, budget.blocks(kv), budget.sequences(kv))
+            for count, kv in zip(counts, left, strict=True)
+        ),
+        formula=(
+            f"reserved = slots × {shown(budget.slot, 'B')}; KV = {shown(budget.free, 'B')} - reserved; "
+            f"blocks = KV / ({budget.block} tokens × {budget.per_token:,} B); sequences = blocks / {blocks}"
+        ),
+        source=f"vLLM gives the KV cache what slots leave; a block has {block:,} B",
     )
-    return Table("KV cache beside the slots", ("slots", "reserved", "KV", "KV blocks", "sequences"), rows)
 
 
 def _chart(model: BaseModel, budget: Budget, *, assume: Mapping[str, float]) -> Chart:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lorapick.model.units import Bytes, Seconds
-from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown
+from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled
 from lorapick.pod.values import SwapCosts
 
 _POD = SwapCosts()
@@ -133,7 +133,7 @@ def swap_report(given: Mapping[str, float | None]) -> Report:
     swaps = cases(assume)
     phases = "drain + deallocation + transfer + initialisation + warm-up"
     totals = [
-        Figure(name, swap.total, "s", f"{phases} = {swap.formula()}", _MEANS[name][0], _MEANS[name][1])
+        Figure(name, swap.total, "s", f"{phases} = {swap.formula()}", _MEANS[name][0], _MEANS[name][1], True)
         for name, swap in swaps.items()
     ]
     sizes = sorted({int(assume["adapter"]), int(assume["large"]), 65_536_000, 356_515_840})
@@ -214,15 +214,30 @@ def _queues(assume: Mapping[str, float], swaps: Mapping[str, Phases]) -> tuple[F
 
 def _phase_table(swaps: Mapping[str, Phases]) -> Table:
     names = [name.replace("_", "-") for name in Phases._fields]
-    rows = tuple((name, *(shown(swap[number], "s") for swap in swaps.values())) for number, name in enumerate(names))
-    total = ("total", *(shown(swap.total, "s") for swap in swaps.values()))
-    return Table("phases", ("", *swaps), (*rows, total))
+    rows: list[tuple[str | float, ...]] = [
+        (name, *(swap[number] for swap in swaps.values())) for number, name in enumerate(names)
+    ]
+    rows.append(("total", *(swap.total for swap in swaps.values())))
+    return tabled(
+        "phases",
+        (("", ""), *((name, "s") for name in swaps)),
+        values=rows,
+        formula="total = sum of the phases; transfer = bytes / bandwidth; "
+        + "; ".join(f"{name}: {words}" for name, (words, _) in _MEANS.items()),
+        source=f"{_SECTION_3}; the pod model's phases",
+        rounded=True,
+    )
 
 
 def _transfer_table(assume: Mapping[str, float], sizes: Sequence[Bytes]) -> Table:
     heads = tuple(f"{tier}, {shown(assume[tier], 'B/s')}" for tier in _TIERS)
-    rows = tuple((shown(size, "B"), *(shown(round(size / assume[tier], 6), "s") for tier in _TIERS)) for size in sizes)
-    return Table("transfer = bytes / bandwidth", ("adapter", *heads), rows)
+    return tabled(
+        "transfer = bytes / bandwidth",
+        (("adapter", "B"), *((head, "s") for head in heads)),
+        values=((size, *(size / assume[tier] for tier in _TIERS)) for size in sizes),
+        formula="bytes of the adapter / bytes per second of where it comes from",
+        source="sizes: as given, and exact ones of r=16 q,v and r=64 q,k,v of a 70B; bandwidths: as assumed",
+    )
 
 
 def _chart(assume: Mapping[str, float]) -> Chart:

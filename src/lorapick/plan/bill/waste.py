@@ -10,7 +10,7 @@ ones rarely swap even without a pin, and the pins take slots from the others: le
 from collections.abc import Mapping
 
 from lorapick.plan.bill.popularity import lru_misses, zipf
-from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown
+from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled
 
 _SECTION_13 = "article, section 13"
 DEFAULTS = (
@@ -43,7 +43,7 @@ def waste_report(given: Mapping[str, float | None]) -> Report:
     return Report(
         "GPU time and money that swaps take",
         (*_wasted(assume), *_saved(assume), *_rounded(assume), *_pinned(assume)),
-        notes=_NOTES,
+        notes=(*_more(assume), *_NOTES),
         assumptions=assume.figures,
         tables=(_pin_table(assume),),
         charts=(_chart(assume),),
@@ -88,6 +88,20 @@ def _saved(assume: Mapping[str, float]) -> tuple[Figure, ...]:
             "about $5,750",
         ),
     )
+
+
+def _more(assume: Mapping[str, float]) -> tuple[str, ...]:
+    """Where nothing is saved, words for what is lost."""
+    hours = _hours(assume, "after") - _hours(assume, "before")
+    if hours <= 0:
+        return ()
+    money = shown(365 * hours * assume["price"], "USD")
+    words = (
+        f"More requests swap after than before, {shown(assume['after'], 'share')} against "
+        f"{shown(assume['before'], 'share')}: nothing is saved. It takes "
+        f"{hours:.4g} GPU-h a day more, {money} a year more."
+    )
+    return (words,)
 
 
 def _rounded(assume: Mapping[str, float]) -> tuple[Figure, ...]:
@@ -152,16 +166,24 @@ def _pinned(assume: Mapping[str, float]) -> tuple[Figure, ...]:
 def _pin_table(assume: Mapping[str, float]) -> Table:
     pins, slots = int(assume["pins"]), int(assume["slots"])
     skews = (0.7, 1.0, 1.3)
-    rows = tuple(
-        (
-            str(adapters),
-            *(shown(by_share(adapters, pins, skew=skew), "share") for skew in skews),
-            *(shown(by_slots(adapters, pins, skew=skew, slots=slots), "share") for skew in skews),
-        )
-        for adapters in (12, 15, 20, 40, 50, 100)
-    )
     heads = (*(f"Zipf({skew:g})" for skew in skews), *(f"Zipf({skew:g}), {slots} slots" for skew in skews))
-    return Table(f"share of swaps that pinning {pins} removes", ("adapters", *heads), rows)
+    return tabled(
+        f"share of swaps that pinning {pins} removes",
+        (("adapters", ""), *((head, "share") for head in heads)),
+        values=(
+            (
+                adapters,
+                *(by_share(adapters, pins, skew=skew) for skew in skews),
+                *(by_slots(adapters, pins, skew=skew, slots=slots) for skew in skews),
+            )
+            for adapters in (12, 15, 20, 40, 50, 100)
+        ),
+        formula=(
+            f"Zipf(s): share of requests of the first {pins}, popularity 1/rank^s; with slots: "
+            f"1 - misses of the rest in {max(0, slots - pins)} slots / misses of all in {slots}"
+        ),
+        source="swaps shared out as requests are; Che's approximation of LRU, random routing",
+    )
 
 
 def _chart(assume: Mapping[str, float]) -> Chart:

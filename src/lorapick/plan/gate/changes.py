@@ -5,16 +5,19 @@ In: the plan that fails, how plans are judged. Out: changes with what they would
 Kinds, by what they cost: a policy that knows where adapters are and pins are configuration; slots take KV memory; pods
 cost money; fewer adapters are what nobody asked for. Of each kind the smallest amount that passes is searched with the
 prediction, by halving: more slots and pods, and fewer adapters, never hit less. Pins are tried by themselves and with
-slots. One that does not pass is told as well, with how far it comes.
+slots. One that does not pass is told as well, with how far it comes: of pods and adapters the most that is tried, of
+slots as many as can help.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
 from lorapick.model.adapters import PinSpec
+from lorapick.model.pods import Pod
 from lorapick.model.units import AdapterName
-from lorapick.plan.gate.values import Change, Level, Plan
+from lorapick.plan.gate.rules import worst
+from lorapick.plan.gate.values import Change, Finding, Level, Plan
 from lorapick.plan.prediction.routing import KINDS, Kind
 from lorapick.plan.prediction.values import Demand, FleetShape, Prediction
 
@@ -24,7 +27,7 @@ MOST_SLOTS = 128
 MOST_PODS = 1
 """New pods for each that is there, up to which it is searched: twice as many."""
 POLICY = "weighted"
-Judged = Callable[[Plan], tuple[Prediction, Level]]
+Judged = Callable[[Plan], tuple[Prediction, tuple[Finding, ...]]]
 
 
 def changes(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> tuple[Change, ...]:
@@ -32,7 +35,7 @@ def changes(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> tupl
 
     Args:
         plan: what fails.
-        judged: what a plan leads to, and the level of that.
+        judged: what a plan leads to, and what the rules say of that.
         new: adapters of the rollout: they are given up before others.
     """
     found = list(_all(plan, judged, new=new))
@@ -50,26 +53,44 @@ def _all(plan: Plan, judged: Judged, *, new: Collection[AdapterName]) -> Iterato
             yield _change(with_slots(routed, more), judged, kind="policy+slots", words=words)
     slots = _least_slots(plan, judged)
     yield from _pinning(plan, judged, slots=slots, new=new)
+    enough = slots or _useful_slots(plan)
+    yield _change(with_slots(plan, enough), judged, kind="slots", words=_slots(plan, enough))
     if slots:
-        yield _change(with_slots(plan, slots), judged, kind="slots", words=_slots(plan, slots))
-    yield from _fitting(plan, judged, above=slots or 0)
+        yield from _fitting(plan, judged, above=slots)
     count = len(plan.fleet.pods)
-    pods = _least(lambda extra: passes(with_pods(plan, extra), judged), most=MOST_PODS * count)
-    if pods:
-        words = f"{count + pods} pods instead of {count}"
-        yield _change(with_pods(plan, pods), judged, kind="pods", words=words)
+    pods = _least(lambda extra: passes(with_pods(plan, extra), judged), most=MOST_PODS * count) or MOST_PODS * count
+    words = f"{count + pods} pods instead of {count}"
+    yield _change(with_pods(plan, pods), judged, kind="pods", words=words)
     order = _droppable(plan, new=new)
-    drop = _least(lambda extra: passes(without(plan, order[:extra]), judged), most=len(order))
+    drop = _least(lambda extra: passes(without(plan, order[:extra]), judged), most=len(order)) or len(order)
     if drop:
         left = len(plan.demand) - drop
-        words = f"{left} adapters instead of {len(plan.demand)}: without {_listed(order[:drop])}"
+        words = (
+            f"{left} adapter{'s' if left > 1 else ''} instead of {len(plan.demand)}: without {_listed(order[:drop])}"
+        )
         yield _change(without(plan, order[:drop]), judged, kind="fewer", words=words)
+
+
+def _useful_slots(plan: Plan) -> int:
+    """More slots on each pod from which on still more change nothing: everybody has one wherever requests come."""
+    active, pods = sum(each.rate > 0 for each in plan.demand), plan.fleet.pods
+    extra = _for_all(plan) if KINDS[plan.fleet.policy] is Kind.POOLED else active - min(_slots_of(pods))
+    return min(max(extra, 1), MOST_SLOTS)
+
+
+def _for_all(plan: Plan) -> int:
+    """More slots on each pod from which on there is one for everybody."""
+    active = sum(each.rate > 0 for each in plan.demand)
+    return -(-(active - plan.fleet.slots) // len(plan.fleet.pods))
+
+
+def _slots_of(pods: Sequence[Pod]) -> list[int]:
+    return sorted({pod.limits.max_loras for pod in pods})
 
 
 def _fitting(plan: Plan, judged: Judged, *, above: int) -> Iterator[Change]:
     """Slots for everybody, where fewer would do: what it takes to have no swaps at all."""
-    active, count = sum(each.rate > 0 for each in plan.demand), len(plan.fleet.pods)
-    extra = -(-(active - plan.fleet.slots) // count)
+    extra = _for_all(plan)
     if above < extra <= MOST_SLOTS:
         words = f"{_slots(plan, extra)}, which is one for everybody"
         yield _change(with_slots(plan, extra), judged, kind="slots_for_all", words=words)
@@ -98,7 +119,8 @@ COSTS = {
 
 
 def _change(plan: Plan, judged: Judged, *, kind: str, words: str) -> Change:
-    prediction, level = judged(plan)
+    prediction, findings = judged(plan)
+    level = worst(findings)
     return Change(
         kind=kind,
         words=words,
@@ -107,12 +129,14 @@ def _change(plan: Plan, judged: Judged, *, kind: str, words: str) -> Change:
         level=level,
         prediction=prediction,
         plan=plan,
+        failing=tuple(each for each in findings if each.level is Level.FAIL),
+        unsure=any(each.unsure for each in findings),
     )
 
 
 def passes(plan: Plan, judged: Judged) -> bool:
     """Whether nothing fails."""
-    return judged(plan)[1] is not Level.FAIL
+    return worst(judged(plan)[1]) is not Level.FAIL
 
 
 def _least_slots(plan: Plan, judged: Judged, *, most: int = MOST_SLOTS) -> int | None:
@@ -160,7 +184,9 @@ def with_slots(plan: Plan, extra: int) -> Plan:
 def with_pods(plan: Plan, extra: int) -> Plan:
     """So many more pods like the last one."""
     fleet = plan.fleet
-    more = (msgspec.structs.replace(fleet.pods[-1], name=f"new-pod-{number + 1:02d}") for number in range(extra))
+    there = len(fleet.pods)
+    names = (f"new-pod-{number + 1:02d}" for number in range(there, there + extra))
+    more = (msgspec.structs.replace(fleet.pods[-1], name=name) for name in names)
     return msgspec.structs.replace(plan, fleet=FleetShape(pods=(*fleet.pods, *more), policy=fleet.policy))
 
 
@@ -186,10 +212,10 @@ def _pins_of(plan: Plan, *, new: Collection[AdapterName]) -> list[AdapterName]:
 
 
 def _droppable(plan: Plan, *, new: Collection[AdapterName]) -> list[AdapterName]:
-    """Who is given up first: the least popular of the rollout, or of all when it brings nobody."""
+    """Who is given up first: the least popular of the rollout, or of all when it brings nobody, or everybody."""
     rare = [each.adapter for each in reversed(_popular(plan.demand))]
     mine = [name for name in rare if name in new]
-    return mine or rare[:-1]
+    return mine if 0 < len(mine) < len(rare) else rare[:-1]
 
 
 def _popular(demand: Collection[Demand]) -> list[Demand]:
@@ -197,7 +223,7 @@ def _popular(demand: Collection[Demand]) -> list[Demand]:
 
 
 def _slots(plan: Plan, extra: int) -> str:
-    now = sorted({pod.limits.max_loras for pod in plan.fleet.pods})
+    now = _slots_of(plan.fleet.pods)
     then = ", ".join(str(slots + extra) for slots in now)
     return f"{then} slots per pod instead of {', '.join(map(str, now))}"
 

@@ -26,9 +26,9 @@ def check(
     prediction = predict(after.fleet, after.demand, costs=costs)
     findings = judge(prediction, today=before, rules=rules)
 
-    def judged(plan: Plan) -> tuple[Prediction, Level]:
+    def judged(plan: Plan) -> tuple[Prediction, tuple[Finding, ...]]:
         found = predict(plan.fleet, plan.demand, costs=costs)
-        return found, worst(judge(found, today=before, rules=rules))
+        return found, judge(found, today=before, rules=rules)
 
     old = [each.adapter for each in today.demand] if today is not None else []
     new = [each.adapter for each in after.demand]

@@ -5,7 +5,7 @@ In: what is predicted for today and for afterwards, bounds. Out: a finding for e
 
 from collections.abc import Iterable, Iterator
 
-from lorapick.model.units import Seconds
+from lorapick.model.units import Ratio, Seconds
 from lorapick.plan.gate.values import Finding, Level, Rules
 from lorapick.plan.prediction.values import Prediction
 
@@ -22,14 +22,14 @@ def worst(findings: Iterable[Finding]) -> Level:
 
 
 def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> Iterator[Finding]:
+    if after.active == 0:
+        message = (
+            "nobody asks for any adapter, so there are no hits and no swaps to predict; give rates, or a total (--rate)"
+        )
+        yield Finding(rule="traffic", level=Level.WARN, message=message)
     yield _active(after, rules)
     if after.hit_ratio is not None:
-        yield Finding(
-            rule="hit_ratio",
-            level=_if(after.hit_ratio < rules.hit_ratio, Level.FAIL),
-            message=f"{after.hit_ratio:.1%} of requests find their adapter in a slot, at least {rules.hit_ratio:.0%} "
-            "have to",
-        )
+        yield _hits(after, hits=after.hit_ratio, least=rules.hit_ratio)
     yield _swap_rate(after, rules)
     yield Finding(
         rule="residency",
@@ -42,6 +42,9 @@ def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> I
 
 
 def _active(after: Prediction, rules: Rules) -> Finding:
+    if after.slots == 0:
+        message = "the pods have no slots, so no adapter can be served; start them with --max-loras 1 or more"
+        return Finding(rule="active_adapters", level=Level.FAIL, message=message)
     ratio = after.active_per_slot
     return Finding(
         rule="active_adapters",
@@ -49,6 +52,22 @@ def _active(after: Prediction, rules: Rules) -> Finding:
         message=f"{after.active} active adapters on {after.slots} slots are {ratio:.2f} per slot, up to "
         f"{rules.active_per_slot:g} leave room for a shift of traffic",
     )
+
+
+def _hits(after: Prediction, *, hits: Ratio, least: Ratio) -> Finding:
+    """Below the bound fails; above it, but not by more than the prediction may be off, warns."""
+    close = unsure(after, least)
+    level = Level.FAIL if hits < least else Level.WARN if close else Level.OK
+    told = f"; that is within what the prediction may be off ({after.error_points:g} points)" if close else ""
+    message = f"{hits:.1%} of requests find their adapter in a slot, at least {least:.0%} have to{told}"
+    return Finding(rule="hit_ratio", level=level, message=message, unsure=close)
+
+
+def unsure(of: Prediction, least: Ratio) -> bool:
+    """Whether hits are nearer to their bound than the prediction may be off; where nothing is ever loaded it is not."""
+    if of.hit_ratio is None or of.residency is None:
+        return False
+    return 100.0 * abs(of.hit_ratio - least) <= of.error_points
 
 
 def _swap_rate(after: Prediction, rules: Rules) -> Finding:

@@ -66,6 +66,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """In words: value, limit."""
     adapter: AdapterName | None = None
     """Whose fault it is; None: the fleet's as a whole."""
+    unsure: bool = False
+    """Whether the figure is nearer to its bound than the prediction may be off."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Of what would be left."""
     prediction: Prediction
     plan: Plan
+    failing: tuple[Finding, ...] = ()
+    """Rules that would still fail."""
+    unsure: bool = False
+    """Whether its hits are nearer to their bound than the prediction may be off."""
+
+    @property
+    def shortfall(self) -> tuple[float, ...]:
+        """How far it is from passing; smaller is closer. Rules that fail count first, then misses, then swaps."""
+        found = self.prediction
+        return (len(self.failing), 1.0 - (1.0 if found.hit_ratio is None else found.hit_ratio), found.worst_swap_rate)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,3 +113,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def cheapest(self) -> Change | None:
         """That would pass; None: nothing fails, or none of them does."""
         return next((change for change in self.changes if change.passes), None)
+
+    @property
+    def closest(self) -> Change | None:
+        """That comes closest to passing where none passes; None: one does, or none was looked for."""
+        if self.cheapest is not None or not self.changes:
+            return None
+        return min(self.changes, key=lambda change: change.shortfall)

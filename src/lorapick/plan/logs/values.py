@@ -53,7 +53,7 @@ class LogSample(msgspec.Struct, frozen=True, kw_only=True):
     start: float
     length: Seconds
     arrivals: tuple[LogArrival, ...]
-    """In order of time."""
+    """In order of time. None: more requests than a sample may have bear one and the same time, wherever one begins."""
 
 
 class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,19 +63,23 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Files, or what else was read."""
     start: float
     end: float
-    """Times of the first and last request that count."""
+    """Times of the first and last request for an adapter."""
     adapters: tuple[LogAdapter, ...]
     """Most requests first, then by name; at least one."""
     hours: tuple[LogHour, ...]
-    """In order of time."""
+    """In order of time; only requests for adapters count."""
     sample: LogSample
-    """Of the busiest hour."""
+    """Of the busiest hour, requests for adapters only."""
     without_adapter: int = 0
     """Requests of the base model: their adapter column is empty, or names the base model."""
     without_time: int = 0
     """Rows left out since their time is empty or cannot be read."""
     too_old: int = 0
     """Rows left out since they are older than the days asked for."""
+    damaged: int = 0
+    """Lines left out since they cannot be read, where that was asked for."""
+    skipped: tuple[str, ...] = ()
+    """Files left out, at least in part, since they cannot be read, where that was asked for."""
     columns: dict[str, str] = {}
     """What each column was taken for: `adapter`, `time`, `prompt_tokens`, `output_tokens` -> name in the files."""
 

@@ -3,52 +3,57 @@
 In: a fleet, demand, times. Out: a `Prediction`. Pure. Not here: what is good enough (see `plan.gate`), and anything
 that changes over time: for that there is the simulator.
 
-Holds where requests come as a Poisson stream of fixed rates per adapter, pods evict the least recently used, and pods
-keep up. Against the simulator it is within two points of hit ratio there (`python -m bench.prediction`).
+Holds where requests come as a Poisson stream of fixed rates per adapter, and pods keep up. Against the simulator it is
+within two points of hit ratio there (`python -m bench.prediction`), but for what `Prediction.note` names.
 """
 
 from collections.abc import Sequence
 
-import numpy as np
+import msgspec
 
-from lorapick.model.units import Seconds
+from lorapick.model.units import Ratio
+from lorapick.plan.prediction.accuracy import known_error
+from lorapick.plan.prediction.flows import flows
 from lorapick.plan.prediction.latency import mean_latency, p95
-from lorapick.plan.prediction.lru import hits
-from lorapick.plan.prediction.routing import Cache, caches
+from lorapick.plan.prediction.routing import Cache, Traffic, caches
 from lorapick.plan.prediction.values import Costs, Demand, FleetShape, Prediction
 
 MOST_BUSY = 0.9
 """Share of a pod's time for loads beyond which its queue is not reckoned any longer."""
-_ROUNDS = 3
-"""Misses make requests stay longer, and longer stays fill pods, which sends more elsewhere."""
+_ROUNDS = 4
+"""Misses make requests stay longer, and longer stays fill pods, which sends more elsewhere; at most so often."""
+_CLOSE = 0.005
+"""Relative change of the mean latency that is none."""
 
 
 def predict(fleet: FleetShape, demand: Sequence[Demand], *, costs: Costs | None = None) -> Prediction:
     """Predict.
 
     Raises:
-        ValueError: there is no pod, an unknown policy, a negative rate, or times that cannot be.
+        ValueError: there is no pod, an unknown policy or way to evict, a negative rate, or times that cannot be.
     """
     costs = costs or Costs()
     _check(fleet, demand, costs=costs)
     active = [each for each in demand if each.rate > 0]
-    latency = mean_latency(0.0, 0.0, costs=costs)
+    traffic = Traffic(latency=mean_latency(0.0, 0.0, costs=costs))
     for _ in range(_ROUNDS):
-        found = _settled(fleet, active, costs=costs, latency=latency)
-        latency = mean_latency(1.0 - (found.hit_ratio or 0.0), min(found.busy, MOST_BUSY), costs=costs)
-    return found
+        found = _settled(fleet, active, costs=costs, traffic=traffic)
+        busy, before = min(found.busy, MOST_BUSY), traffic.latency
+        traffic = Traffic(latency=mean_latency(1.0 - _or_all(found.hit_ratio), busy, costs=costs), busy=busy)
+        if abs(traffic.latency - before) <= _CLOSE * before:
+            break
+    return msgspec.structs.replace(found, p95=p95(1.0 - _or_all(found.hit_ratio), found.busy, costs=costs))
 
 
-def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, latency: Seconds) -> Prediction:
-    """The prediction when requests are on their pods for `latency` seconds on average."""
+def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, traffic: Traffic) -> Prediction:
+    """The prediction when requests and pods are so busy; without P95."""
     asked = sum(each.rate for each in active)
-    found = [
-        (cache, *_loads(cache, costs=costs)) for cache in (caches(fleet, active, latency=latency) if active else ())
-    ]
-    loads = sum(cache.alike * per_second for cache, per_second, _ in found)
-    missed = sum(cache.alike * late for cache, _, late in found) / asked if asked else None
+    found = flows(caches(fleet, active, traffic=traffic), swap=costs.swap) if active else ()
+    loads = sum(flow.cache.alike * flow.loads for flow in found)
+    missed = min(sum(flow.cache.alike * flow.missed for flow in found) / asked, 1.0) if asked else None
     swap_rate = loads / len(fleet.pods)
     busy = swap_rate * costs.swap
+    error = known_error(fleet)
     return Prediction(
         active=len(active),
         slots=fleet.slots,
@@ -56,23 +61,18 @@ def _settled(fleet: FleetShape, active: Sequence[Demand], *, costs: Costs, laten
         hit_ratio=None if missed is None else 1.0 - missed,
         load_ratio=loads / asked if asked else None,
         swap_rate=swap_rate,
-        worst_swap_rate=max((per_second / cache.pods for cache, per_second, _ in found), default=0.0),
-        residency=sum(cache.alike * _in_use(cache) for cache, _, _ in found) / loads if loads > 0 else None,
+        worst_swap_rate=max((flow.loads / flow.cache.pods for flow in found), default=0.0),
+        residency=sum(flow.cache.alike * _in_use(flow.cache) for flow in found) / loads if loads > 0 else None,
         busy=busy,
-        p95=p95(missed or 0.0, busy, costs=costs),
+        p95=None,
+        error_points=error.points,
+        note=error.note,
     )
 
 
-def _loads(cache: Cache, *, costs: Costs) -> tuple[float, float]:
-    """Loads and missing requests of a cache, per second.
-
-    Who asks for an adapter that is on its way misses too, and causes no load of its own.
-    """
-    there = hits(cache.rates, cache.slots, shape=cache.shape)
-    # A load is of the first request that finds nothing; then `swap` seconds follow in which others join it.
-    first = cache.rates * (1.0 - there) / (1.0 + (1.0 - there) * cache.rates * costs.swap)
-    missed = first * (1.0 + cache.rates * costs.swap)
-    return float(first.sum()), float(np.minimum(missed, cache.rates).sum())
+def _or_all(hits: Ratio | None) -> Ratio:
+    """Where nobody asks, nobody waits."""
+    return 1.0 if hits is None else hits
 
 
 def _in_use(cache: Cache) -> float:

@@ -1,51 +1,45 @@
 """Which caches a fleet's slots are under a picking policy, and which part of each adapter's requests goes to which.
 
-In: pods, demand, a policy. Out: caches. Not here: what is hit in them (see `lru`).
+In: pods, demand, a policy. Out: caches. Not here: what is found in them (see `eviction`), homes (see `homes`).
 
-Three kinds of policy:
+Four kinds of policy:
 
-    scattered   requests go anywhere: each pod is an LRU cache that sees its part of everything
+    scattered   requests go anywhere: each pod is a cache that sees its part of everything
+    drawn       likewise, but who runs somewhere is sent there: `gie-lora` knows of adapters that run, and of no others
     homes       an adapter's requests go to the first pods in an order of its own that are not full
     pooled      requests go to whoever holds the adapter, and after a miss to whoever is idle: all slots are one cache
 
 A policy that is told nothing about residency but spreads by load (`gie-default`, sessions without a session) counts as
-scattered. `gie-lora` does too: it knows of adapters that run, not of those that are idle in a slot, so that it hits
-more often than is said here.
+scattered.
+
+In a pool each miss pushes somebody out of one small pod, so that the time for which an unused adapter stays varies: as
+a sum of about as many waits for a miss on its pod as that has slots, and one more (`bench.prediction`
+says to which fleets this was fitted). `cost` sends misses where the adapter that would leave is the least likely to be
+missed; with it, the time varies no more than in one large cache.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
-from math import ceil, inf
+from math import inf
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lorapick.core.picking.chwbl import clockwise
-from lorapick.core.picking.hashing import LOAD_FACTOR
-from lorapick.core.picking.rendezvous import FEW, by_weight
 from lorapick.core.placement.pins import PinPod, Told, place
-from lorapick.model.units import AdapterName, PodName
-from lorapick.plan.prediction.lru import Rates
+from lorapick.model.pods import Pod
+from lorapick.model.units import AdapterName, Ratio, Seconds
+from lorapick.plan.prediction.eviction import EVICTIONS, Eviction, Rates
+from lorapick.plan.prediction.homes import parts
 from lorapick.plan.prediction.values import Demand, FleetShape
-
-DISPERSION = 0.5
-"""Variance of the number of requests on a pod: mean + this × mean². Fitted to five simulated fleets of `rendezvous`;
-those of the benchmark are others."""
-NEVER = 1e-6
-"""A chance below which something is taken never to happen."""
-_ROUNDS = 12
-"""At most; full pods are as full as in the round before sooner."""
-ALIKE = 1e-6
-"""Difference of two chances that makes none."""
 
 
 class Kind(StrEnum):
     """How a policy treats residency."""
 
     SCATTERED = "scattered"
+    DRAWN = "drawn"
     HOMES = "homes"
     POOLED = "pooled"
 
@@ -54,9 +48,20 @@ KINDS = {
     "weighted": Kind.POOLED, "cost": Kind.POOLED, "rendezvous": Kind.HOMES, "chwbl": Kind.HOMES,
     "round-robin": Kind.SCATTERED, "random": Kind.SCATTERED, "least-loaded": Kind.SCATTERED,
     "power-of-two": Kind.SCATTERED, "session-sticky": Kind.SCATTERED, "gie-default": Kind.SCATTERED,
-    "gie-lora": Kind.SCATTERED,
+    "gie-lora": Kind.DRAWN,
 }  # fmt: skip
 """By policy; a test holds it complete."""
+_BY_PRICE = ("cost",)
+"""Pooled policies that choose who leaves."""
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of requests from the round before: loads and misses keep them on their pods for longer."""
+
+    latency: Seconds
+    """Mean time that a request is on its pod."""
+    busy: Ratio = 0.0
+    """Share of its time that a pod spends on loads."""
 
 
 class Cache(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,34 +79,48 @@ class Cache(msgspec.Struct, frozen=True, kw_only=True):
     answered: float
     """Requests per second that pins answer."""
     shape: float = inf
-    """See `lru`."""
+    """See `eviction`."""
+    eviction: Eviction = Eviction.RECENCY
+    used: Seconds = 0.0
+    """How long a request keeps its adapter from leaving."""
+    drawn: Rates | None = None
+    """Share of each adapter's requests that go where it runs; None: there is no such thing."""
+    sharing: int = 1
+    """Pods that get a part of each adapter's requests."""
 
 
-def caches(fleet: FleetShape, demand: Sequence[Demand], *, latency: float) -> tuple[Cache, ...]:
+def caches(fleet: FleetShape, demand: Sequence[Demand], *, traffic: Traffic) -> tuple[Cache, ...]:
     """The fleet as caches.
 
     Args:
         fleet: at least one pod.
         demand: what is asked for.
-        latency: mean seconds that a request is on its pod, from which loads of pods follow.
+        traffic: how long requests are on their pods, from which loads of pods follow.
 
     Raises:
-        ValueError: nobody knows the policy.
+        ValueError: nobody knows the policy or how a pod evicts, or pods that share all adapters evict differently.
     """
     kind = KINDS.get(fleet.policy)
     if kind is None:
         raise ValueError(f"policy {fleet.policy!r} is unknown; use one of {', '.join(KINDS)}")
     rates = np.array([each.rate for each in demand], dtype=np.float64)
-    held = _pinned(fleet, demand)
+    has = _pinned(fleet, demand)
     if kind is Kind.POOLED:
-        return (_pool(fleet, rates, held=held),)
-    if kind is Kind.SCATTERED:
-        return _scattered(fleet, rates, held=held)
-    parts = _homes(fleet, demand, rates=rates, latency=latency)
-    return tuple(
-        _cache(pod.limits.max_loras, rates * part, held=has)
-        for pod, part, has in zip(fleet.pods, parts, held, strict=True)
-    )
+        return (_pool(fleet, rates, has=has, latency=traffic.latency),)
+    if kind is Kind.HOMES:
+        members, names = tuple(pod.name for pod in fleet.pods), tuple(each.adapter for each in demand)
+        shares = parts(fleet.policy, members, names=names, rates=rates, latency=traffic.latency)
+        return tuple(_cache(pod, rates * part, has=row) for pod, part, row in zip(fleet.pods, shares, has, strict=True))
+    drawn = -np.expm1(-rates * traffic.latency * (1.0 - traffic.busy)) if kind is Kind.DRAWN else None
+    return _scattered(fleet, rates, has=has, drawn=drawn)
+
+
+def eviction_of(pod: Pod) -> Eviction:
+    """How a pod evicts. Raises ValueError: nobody knows."""
+    found = EVICTIONS.get(pod.eviction)
+    if found is None:
+        raise ValueError(f"{pod.name} evicts by {pod.eviction!r}, which is unknown; use one of {', '.join(EVICTIONS)}")
+    return found
 
 
 def _pinned(fleet: FleetShape, demand: Sequence[Demand]) -> NDArray[np.bool_]:
@@ -117,109 +136,52 @@ def _pinned(fleet: FleetShape, demand: Sequence[Demand]) -> NDArray[np.bool_]:
     return held
 
 
-def _pool(fleet: FleetShape, rates: Rates, *, held: NDArray[np.bool_]) -> Cache:
-    anywhere = held.any(axis=0)
-    pinned = int(held.sum())
-    free = fleet.slots - pinned
+def _pool(fleet: FleetShape, rates: Rates, *, has: NDArray[np.bool_], latency: Seconds) -> Cache:
+    ways = dict.fromkeys(eviction_of(pod) for pod in fleet.pods)
+    if len(ways) > 1:
+        words = ", ".join(dict.fromkeys(pod.eviction for pod in fleet.pods))
+        raise ValueError(
+            f"pods evict by {words}, and {fleet.policy} sends requests to any of them: nobody knows which adapters "
+            "settle where; check pods of one kind at a time"
+        )
+    anywhere = has.any(axis=0)
+    pinned = int(has.sum())
+    free, count = fleet.slots - pinned, len(fleet.pods)
     return Cache(
-        pods=len(fleet.pods),
+        pods=count,
         slots=free,
         pinned=pinned,
         rates=np.where(anywhere, 0.0, rates),
         answered=float(rates[anywhere].sum()),
-        shape=max(free / len(fleet.pods), 0.5),
+        shape=inf if fleet.policy in _BY_PRICE else max(free, 0) / count + 1.0,
+        eviction=next(iter(ways)),
+        used=latency,
     )
 
 
-def _scattered(fleet: FleetShape, rates: Rates, *, held: NDArray[np.bool_]) -> tuple[Cache, ...]:
-    """Each pod sees its part of everything; pods with the same slots and pins are alike."""
+def _scattered(fleet: FleetShape, rates: Rates, *, has: NDArray[np.bool_], drawn: Rates | None) -> tuple[Cache, ...]:
+    """Each pod sees its part of everything; pods that evict alike and have the same slots and pins are alike."""
     part = rates / len(fleet.pods)
-    kinds = Counter((pod.limits.max_loras, has.tobytes()) for pod, has in zip(fleet.pods, held, strict=True))
+    first: dict[tuple[int, str, bytes], int] = {}
+    kinds = [(pod.limits.max_loras, pod.eviction, row.tobytes()) for pod, row in zip(fleet.pods, has, strict=True)]
+    for number, kind in enumerate(kinds):
+        first.setdefault(kind, number)
+    counts = Counter(kinds)
     return tuple(
-        msgspec.structs.replace(_cache(slots, part, held=np.frombuffer(has, dtype=np.bool_)), alike=count)
-        for (slots, has), count in kinds.items()
+        msgspec.structs.replace(
+            _cache(fleet.pods[number], part, has=has[number]), alike=counts[kind], drawn=drawn, sharing=len(fleet.pods)
+        )
+        for kind, number in first.items()
     )
 
 
-def _cache(slots: int, rates: Rates, *, held: NDArray[np.bool_]) -> Cache:
-    pinned = int(held.sum())
+def _cache(pod: Pod, rates: Rates, *, has: NDArray[np.bool_]) -> Cache:
+    pinned = int(has.sum())
     return Cache(
         pods=1,
-        slots=slots - pinned,
+        slots=pod.limits.max_loras - pinned,
         pinned=pinned,
-        rates=np.where(held, 0.0, rates),
-        answered=float(rates[held].sum()),
+        rates=np.where(has, 0.0, rates),
+        answered=float(rates[has].sum()),
+        eviction=eviction_of(pod),
     )
-
-
-def _homes(fleet: FleetShape, demand: Sequence[Demand], *, rates: Rates, latency: float) -> Rates:
-    """Part of each adapter's requests (column) that each pod (row) gets."""
-    members = tuple(pod.name for pod in fleet.pods)
-    ranked = np.array([_order(fleet.policy, members, name=each.adapter) for each in demand], dtype=np.intp)
-    total = float(rates.sum()) * latency
-    few = 1.0 if fleet.policy == "chwbl" else FEW
-    full = ceil(max(few, LOAD_FACTOR * (total + 1.0) / len(members)))
-    wanted = _wanted(rates * latency, full, most=1 if fleet.policy == "chwbl" else len(members))
-    busy = np.zeros(len(members))
-    parts = _spilled(ranked, wanted, busy=busy)
-    for _ in range(_ROUNDS):
-        before = busy
-        busy = np.array([_at_least(full, load) for load in (parts @ rates * latency).tolist()])
-        if np.abs(busy - before).max() < ALIKE:
-            break
-        parts = 0.5 * (parts + _spilled(ranked, wanted, busy=busy))
-    return np.where(parts < NEVER, 0.0, parts)
-
-
-@lru_cache(maxsize=65_536)
-def _order(policy: str, members: tuple[PodName, ...], *, name: AdapterName) -> NDArray[np.intp]:
-    """Pods (rows) in an adapter's own order; a search asks for the same ones many times."""
-    order = clockwise if policy == "chwbl" else by_weight
-    return np.argsort(np.frombuffer(order(name, members)))
-
-
-def _wanted(loads: Rates, full: int, *, most: int) -> Rates:
-    """Chance (adapter, r - 1) that an adapter with so many requests in flight on average may use r pods."""
-    tails = np.zeros((len(loads), most))
-    for row, load in enumerate(loads.tolist()):
-        for replicas in range(most):
-            tails[row, replicas] = _at_least(full * replicas, load)
-            if tails[row, replicas] < NEVER:
-                break
-    exactly: Rates = tails - np.append(tails[:, 1:], np.zeros((len(loads), 1)), axis=1)
-    return exactly
-
-
-def _spilled(ranked: NDArray[np.intp], wanted: Rates, *, busy: Rates) -> Rates:
-    """Requests go evenly to those of the first r pods that are not full, or to the first behind them that is not."""
-    count, pods = ranked.shape
-    free = 1.0 - busy[ranked]
-    parts = np.zeros((count, pods))
-    for replicas in range(1, wanted.shape[1] + 1):
-        # Few adapters are ever asked for so much that they may use many pods.
-        rows = np.flatnonzero(wanted[:, replicas - 1] >= NEVER)
-        inside, outside = free[rows, :replicas], free[rows, replicas:]
-        none = np.prod(1.0 - inside, axis=1, keepdims=True)
-        shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12) * (1.0 - none)
-        behind = np.cumprod(np.hstack([none, 1.0 - outside]), axis=1)
-        both = np.hstack([shares, behind[:, :-1] * outside])
-        both += (1.0 - both.sum(axis=1, keepdims=True)) / pods
-        # Each (adapter, pod) stands in `ranked` once, so that nothing is added twice to one element.
-        parts[rows[:, None], ranked[rows]] += wanted[rows, replicas - 1, None] * both
-    return parts.T
-
-
-def _at_least(count: int, mean: float) -> float:
-    """Chance that `count` or more are there when `mean` are on average; negative binomial.
-
-    Numbers vary more than Poisson's, since requests that wait for one load are there together.
-    """
-    if count <= 0 or mean <= 0:
-        return float(count <= 0)
-    size = 1.0 / DISPERSION
-    stay = mean / (size + mean)
-    term = below = float((1.0 - stay) ** size)
-    for number in range(1, count):
-        term *= stay * (number - 1 + size) / number
-        below += term
-    return max(0.0, 1.0 - below)

@@ -24,11 +24,11 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     """Times that the prediction takes as given."""
 
     swap: Seconds = 0.35
-    """What one load keeps its requests waiting, drain included. The article: every swap blocks a pod for 200-500 ms."""
+    """What one load keeps its requests waiting, drain included. Assumed: the article has 200 to 500 ms."""
     latency: Seconds = 0.11
-    """Median latency of requests that meet no swap. Half of the P95, as in a log-normal with a sigma of 0.42."""
+    """Median latency of requests that meet no swap. Assumed: half of P95, a log-normal with a sigma of 0.42."""
     latency_p95: Seconds = 0.22
-    """Their 95th percentile. The article's healthy fleet."""
+    """Their 95th percentile. The article has 220 ms for a healthy fleet, swaps included (see `gate.fitting`)."""
     drains: bool = True
     """Whether a load keeps everybody on its pod waiting, and not only those who want that adapter."""
 
@@ -68,6 +68,10 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """Share of its time that the mean pod spends on swaps; 1 and more: it cannot."""
     p95: Seconds | None
     """Estimate (see `latency`); None: swaps take all the time there is, and queues grow without end."""
+    error_points: float = 2.0
+    """What `hit_ratio` may be off, in percentage points, as far as fleets of this kind were simulated."""
+    note: str | None = None
+    """Why that is more than two points; None: it is not."""
 
     @property
     def active_per_slot(self) -> float:

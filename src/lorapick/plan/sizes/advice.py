@@ -36,10 +36,18 @@ def warnings(size: AdapterSize, config: PeftConfig) -> Iterable[str]:
     """What should make whoever asked look again."""
     word = "alpha/√r" if config.use_rslora else "alpha/r"
     found = scales(size)
-    if found and found[-1] > STRONGEST:
-        yield f"{word} is {found[-1]:g}, above {STRONGEST:g}: it may overshoot; lower alpha, or raise the rank"
-    if found and found[0] < WEAKEST:
-        yield f"{word} is {found[0]:g}, below {WEAKEST:g}: it will hardly act; raise alpha, or lower the rank"
+    acting = [each for each in found if each > 0]
+    if acting and max(acting) > STRONGEST:
+        yield f"{word} is {max(acting):g}, above {STRONGEST:g}: it may overshoot; lower alpha, or raise the rank"
+    if acting and min(acting) < WEAKEST:
+        yield f"{word} is {min(acting):g}, below {WEAKEST:g}: it will hardly act; raise alpha, or lower the rank"
+    if 0.0 in found:
+        yield f"{word} is 0: the adapter changes nothing, though PEFT and engines take it; give an alpha above 0"
+    if found and found[0] < 0:
+        yield (
+            f"{word} is {found[0]:g}, below 0: what was trained is subtracted, though PEFT and engines take it; "
+            "give an alpha above 0"
+        )
     if config.use_rslora and found:
         yield f"rsLoRA divides by √r: plain alpha/r would be {(config.lora_alpha or 0.0) / config.r:g}"
     if size.narrow:

@@ -11,7 +11,7 @@ from lorapick.plan.sizes.advice import rule_of_thumb, scales, warnings
 from lorapick.plan.sizes.asked import asked
 from lorapick.plan.sizes.folders import AdapterFolder
 from lorapick.plan.sizes.models import BaseModel
-from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown
+from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 from lorapick.wire.peft import PeftConfig, PeftError
 
 HU = "W' = W + (alpha/r)·B·A with W d × k, B d × r, A r × k: Hu et al. 2021, arXiv:2106.09685"
@@ -47,17 +47,19 @@ def report(sized: Sized) -> Report:
         tuple(_figures(sized)),
         tuple(_notes(sized)),
         tuple(_assumptions(sized)),
-        (_modules(sized.size), _dtypes(sized.size)),
+        (_modules(sized.size, source=_source(sized)), _dtypes(sized.size)),
         tuple(_charts(sized)),
     )
 
 
 def _figures(sized: Sized) -> Iterator[Figure]:
-    size, source = sized.size, HU if sized.folder is None or sized.folder.tensors is None else _HEADER
+    size, source = sized.size, _source(sized)
     parameters, memory = _article(sized)
     yield Figure("parameters", size.parameters, "", _sum(size), source, parameters)
-    width = f"{size.parameters:,} × {DTYPES[sized.dtype]} bytes" if sized.dtype in DTYPES else "sum over its tensors"
-    yield Figure(f"bytes ({sized.dtype})", size.size, "bytes", width, source, memory)
+    width, where = "sum over its tensors", source
+    if sized.dtype in DTYPES:
+        width, where = f"{size.parameters:,} × {DTYPES[sized.dtype]} bytes", f"width of {sized.dtype}"
+    yield Figure(f"bytes ({sized.dtype})", size.size, "bytes", width, where, memory)
     if sized.by_configuration is not None:
         by = sized.by_configuration
         yield Figure("parameters by the configuration", by.parameters, "", _sum(by), HU)
@@ -67,6 +69,10 @@ def _figures(sized: Sized) -> Iterator[Figure]:
     rule = rule_of_thumb(size.names)
     yield Figure("times an adapter on queries alone", exact, "times", formula, HU, rule)
     yield from _scale(sized)
+
+
+def _source(sized: Sized) -> str:
+    return HU if sized.folder is None or sized.folder.tensors is None else _HEADER
 
 
 def _article(sized: Sized) -> tuple[str, str] | tuple[None, None]:
@@ -104,7 +110,11 @@ def _scale(sized: Sized) -> Iterator[Figure]:
     if not found:
         yield Figure(name, None, "", "no alpha is given; PEFT's own default is 8", GIVEN)
     elif len(found) == 1:
-        formula = f"{config.lora_alpha:g} / {'√' if config.use_rslora else ''}{config.r}" if config.lora_alpha else ""
+        formula = (
+            f"{config.lora_alpha:g} / {'√' if config.use_rslora else ''}{config.r}"
+            if config.lora_alpha is not None
+            else ""
+        )
         yield Figure(name, found[0], "", formula, HU)
     else:
         yield Figure(f"least {name}", found[0], "", "by rank_pattern and alpha_pattern, see the table", HU)
@@ -134,19 +144,23 @@ def _assumptions(sized: Sized) -> Iterator[Figure]:
     source = GIVEN if sized.folder is None else "adapter_config.json"
     if sized.model is not None:
         shape, where = sized.model.shape, sized.model.source
-        yield Figure("base model", sized.model.name, "", "", where)
-        for name, value in (
-            ("layers", shape.layers), ("hidden", shape.hidden), ("heads", shape.heads),
-            ("key-value heads", shape.kv_heads), ("head width", shape.head_dim), ("feed-forward", shape.intermediate),
-            ("experts", shape.experts or None),
+        yield Figure("base model", sized.model.name, "", f"model_type {shape.model_type}", where)
+        for name, value, key in (
+            ("layers", shape.layers, "num_hidden_layers"), ("hidden", shape.hidden, "hidden_size"),
+            ("heads", shape.heads, "num_attention_heads"), ("key-value heads", shape.kv_heads, "num_key_value_heads"),
+            ("head width", shape.head_dim, "head_dim, or hidden_size / heads"),
+            ("feed-forward", shape.intermediate, "intermediate_size"),
+            ("experts", shape.experts or None, "of each layer that has any"),
         ):  # fmt: skip
-            yield Figure(name, value, "", "", where)
-    yield Figure("rank", sized.config.r, "", "", source)
-    yield Figure("alpha", sized.config.lora_alpha, "", "", source)
-    yield Figure("type", sized.dtype, "", "", GIVEN if sized.folder is None else _HEADER)
+            if value is not None:
+                yield Figure(name, value, "", key, where)
+    yield Figure("rank", sized.config.r, "", "r, of every pair that no pattern names", source)
+    yield Figure("alpha", sized.config.lora_alpha, "", "lora_alpha", source)
+    kind = GIVEN if sized.folder is None or sized.folder.tensors is None else _HEADER
+    yield Figure("type", sized.dtype, "", "of every parameter", kind)
 
 
-def _modules(size: AdapterSize) -> Table:
+def _modules(size: AdapterSize, *, source: str) -> Table:
     return Table(
         "modules",
         ("module", "count", "d × k", "rank", "scale", "type", "parameters", "bytes"),
@@ -163,14 +177,27 @@ def _modules(size: AdapterSize) -> Table:
             )
             for each in size.modules
         ),
+        "parameters = count × rank × (d + k), of whole weights d × k; bytes = parameters × width of the type; "
+        "scale = alpha / rank, or alpha / √rank",
+        source,
+        tuple(
+            (
+                *(each.module, each.count, None if each.rank is None else f"{each.outputs} × {each.inputs}"),
+                *(each.rank, each.scale, each.dtype, each.parameters, each.size),
+            )
+            for each in size.modules
+        ),
     )
 
 
 def _dtypes(size: AdapterSize) -> Table:
-    rows = tuple(
-        (name, f"{size.parameters * width:,}", shown(size.parameters * width, "B")) for name, width in DTYPES.items()
+    return tabled(
+        "all of it in one type",
+        (("type", ""), ("bytes", ""), ("", "B")),
+        values=((name, size.parameters * width, size.parameters * width) for name, width in DTYPES.items()),
+        formula=f"{size.parameters:,} parameters × {', '.join(map(str, DTYPES.values()))} bytes",
+        source="widths of the types",
     )
-    return Table("all of it in one type", ("type", "bytes", ""), rows)
 
 
 def _charts(sized: Sized) -> Iterator[Chart]:

@@ -3,6 +3,7 @@
 import pytest
 
 from lorapick.plan.bill.swap import Phases, swap_report
+from lorapick.plan.work import cell
 
 REPORT = swap_report({})
 
@@ -65,3 +66,10 @@ def test_sum_is_written_out():
 def test_impossible_numbers_are_refused(name, number):
     with pytest.raises(ValueError, match=name):
         swap_report({name: number})
+
+
+def test_whole_milliseconds_are_shown_and_exact_ones_kept():
+    report = swap_report({})
+    best = report["best"]
+    assert cell(best, "value") == "78 ms" and best.value == pytest.approx(0.077994, abs=1e-6)
+    assert report.tables[0].rows[-1][1] == "78 ms" and report.tables[0].values[-1][1] == best.value

@@ -95,3 +95,11 @@ def test_any_numbers_are_reckoned(pins, skew, slots):
 def test_impossible_numbers_are_refused_with_the_limit(name, number, words):
     with pytest.raises(ValueError, match=words):
         waste_report({name: number})
+
+
+def test_more_swaps_than_before_are_called_so():
+    notes = waste_report({"before": 0.05, "after": 0.3}).notes
+    assert notes[0].startswith(
+        "More requests swap after than before, 30.0 % against 5.0 %: nothing is saved. It takes 2.778"
+    )
+    assert not any("nothing is saved" in note for note in waste_report({}).notes)

@@ -54,7 +54,10 @@ def test_scales_that_should_make_one_look_again():
     assert warned(alpha=33)[0].startswith("alpha/r is 2.0625, above 2: it may overshoot")
     assert warned(alpha=4) == []
     assert warned(alpha=3)[0].startswith("alpha/r is 0.1875, below 0.25: it will hardly act")
-    assert warned(alpha=0)[0].startswith("alpha/r is 0, below")
+    assert warned(alpha=0) == [
+        "alpha/r is 0: the adapter changes nothing, though PEFT and engines take it; give an alpha above 0"
+    ]
+    assert [words[:43] for words in warned(alpha=-2)] == ["alpha/r is -0.125, below 0: what was traine"]
     assert warned(alpha=None) == []
     strong = warned(alpha=32, rslora=True)
     assert (

@@ -1,0 +1,1 @@
+"""How many pods and slots a demand needs: searched with the simulator, told as a report."""
