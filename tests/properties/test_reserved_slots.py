@@ -2,6 +2,10 @@
 
 The engines are played here by a least-recently-used cache of a few lines, which knows only what it is sent: requests,
 touches, loads and unloads, by whomever they were wanted (pins, operators, triggers, the placement by load).
+
+What is held is a slot that the fleet counts on. After a touch that failed nobody knows what the pod has: a reservation
+of an adapter that is not believed to be there has no slot yet, and its load begins when its request comes. Loads are
+answered before anything else happens to their pod; touches and unloads later, in any order.
 """
 
 from collections import OrderedDict
@@ -49,6 +53,7 @@ from lorapick.model.picks import Pick
 from lorapick.model.pods import Pod, PodLimits, PodReport, Role
 from lorapick.model.requests import Outcome, Request, Target
 from lorapick.model.settings import BudgetSettings, PlacementSettings, Settings
+from lorapick.model.tiers import Tier
 
 NAMES = [f"tenant-{number}" for number in range(5)]
 ROLES = {"p-1": Role.PREFILL, "d-1": Role.DECODE, "b-1": Role.BOTH}
@@ -150,6 +155,8 @@ class ReservedSlots(RuleBasedStateMachine):
         self.failing = False
         """Whether pods fail to do what they are told."""
         self.plan: PlacementPlan | None = None
+        self.counted_on: dict[tuple[str, str], None] = {}
+        """`believed` before the event."""
         self.victims = 0
         self.engines: dict[str, Engine] = {}
 
@@ -170,9 +177,15 @@ class ReservedSlots(RuleBasedStateMachine):
     def apply(self, kind: type[Event], **values: Any) -> None:
         """One event, and what follows from it."""
         self.count += 1
+        self.counted_on = self.believed()
         for effect in self.fleet.apply(kind(t=self.now, id=self.count, **values), self.now):
             self.perform(effect)
         self.fleet.check()
+        loads = [told for told in self.told if isinstance(told.command, Load | Register)]
+        self.told = [told for told in self.told if told not in loads]
+        for told in loads:
+            answer, facts = told.answer()
+            self.apply(answer, **facts)
 
     def perform(self, effect: Effect) -> None:
         """Send it to the engines."""
@@ -209,6 +222,17 @@ class ReservedSlots(RuleBasedStateMachine):
         """Adapters whose requests are prefilled elsewhere now, and come to this pod."""
         return [each.adapter for each in self.prefilling.values() if each.decode == pod]
 
+    def believed(self) -> dict[tuple[str, str], None]:
+        """Reserved adapters that the fleet takes to be in a slot, or on their way into one."""
+        state = self.fleet.state
+        homes = {name: state.residency.home(state.columns.row_of[name]) for name in state.columns.row_of}
+        return {
+            (pod, name): None
+            for pod, home in homes.items()
+            for name in home.reserved
+            if home.cells[name].tier >= Tier.LOADING
+        }
+
     def come(self, pod: str, request_id: str, *, adapter: str) -> None:
         """A request is at the pod that decodes it."""
         self.use(pod, adapter)
@@ -219,7 +243,7 @@ class ReservedSlots(RuleBasedStateMachine):
         """An engine uses an adapter; whom that throws out had no reservation."""
         victim = self.engines[pod].use(adapter)
         self.victims += victim is not None
-        assert victim not in self.reserved(pod), (
+        assert (pod, victim) not in self.counted_on or victim not in self.reserved(pod), (
             f"{pod}: {adapter} throws out {victim}, whose request is being prefilled"
         )
 
