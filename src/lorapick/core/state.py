@@ -201,6 +201,7 @@ class FleetState:
         self.gates.configure(settings, on=self.policy.coalesces)
         self.placement = Placement(settings)
         """Who is loaded, kept and moved on purpose."""
+        self.residency.awaited = self.placement.commands.bringing
         self.gates.keeps, self.gates.warming = self.placement.keeps, self.placement.warming
         self.gates.claims = self.placement.claims
         self.unloads = Unloading(settings.retention)

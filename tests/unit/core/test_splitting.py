@@ -8,6 +8,7 @@ from lorapick.core.splitting import UNKNOWN_TOKENS, tokens_of
 from lorapick.model import events
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.effects import Touch
+from lorapick.model.events import Touched
 from lorapick.model.pods import Role
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import PickingSettings, Settings
@@ -234,6 +235,18 @@ def test_independent_choice_takes_each_by_the_policy():
     told = [book.arrive("legal", **LONG)[0] for _ in range(2)]
     assert all(" after " in line for line in told)
     assert not any(isinstance(effect, Touch) for answer in book.answers for effect in answer)
+
+
+def test_where_a_slot_is_reserved_only_its_answer_ends_a_commanded_load():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    for _ in range(3):
+        book.wait(0.9)
+        book.report("p1")
+        book.report("d2")
+        assert book.tier("d2", "legal") == "loading"
+    book.apply(Touched, pod="d2", adapter="legal")
+    assert book.tier("d2", "legal") == "gpu_serving"
 
 
 def test_both_sides_go_round():

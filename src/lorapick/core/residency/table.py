@@ -30,6 +30,15 @@ from lorapick.model.units import AdapterName, Seconds
 _LOADING, _IDLE, _SERVING = Tier.LOADING, Tier.GPU_IDLE, Tier.GPU_SERVING
 
 
+AGAIN: Seconds = 0.1
+"""Seconds after which to look again, at least, whether a commanded load has been answered."""
+
+
+def _nobody(row: int, name: AdapterName) -> bool:
+    del row, name
+    return False
+
+
 class Residency(Moves):
     """The table of all pods; the only writer of residency codes and free slots."""
 
@@ -37,6 +46,11 @@ class Residency(Moves):
         super().__init__(columns, load_times, clock=clock)
         self._active: dict[int, dict[AdapterName, None]] = {}
         """Adapters whose cells are active, by row."""
+        self.awaited: Callable[[int, AdapterName], bool] = _nobody
+        """Whether a pod (row) has yet to answer a command that brings an adapter in.
+
+        Where a slot is reserved only the answer ends such a load: one that came late would push out who holds it.
+        """
         self._to_sweep = False
         """Whether some pod's list of names has changed since names were last forgotten."""
 
@@ -218,6 +232,8 @@ class Residency(Moves):
         for row, name, cell in [*self._loads]:
             if cell.expected <= now and name in self._pods[row].shadow.deferred:
                 self._expect(self._pods[row], name, cell=cell, now=now)  # it waits for a slot still
+            elif cell.expected <= now and self._pods[row].reserved and self.awaited(row, name):
+                self._loads.expect(cell, now + max(self.load_time(cell.came_from), AGAIN))  # its answer will tell
             elif cell.expected <= now:
                 ended.append(EndedLoad(row, name, cell.came_from))
                 self._arrive(self._pods[row], name, cell=cell, now=now, source=cell.source)
