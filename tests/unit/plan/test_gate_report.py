@@ -76,9 +76,17 @@ def test_where_times_come_from_that_today_has_a_part_in():
 def test_findings_and_changes_are_tables():
     told = report(checked(plan(6), plan(4)), curves=False)
     findings, changes = told.tables
-    assert [row[1] for row in findings.rows if row[2] == "fail"] == ["hit_ratio", "swap_rate", "than_today"]
+    assert [row[0] for row in findings.rows if row[1] == "fail"] == ["hit_ratio", "swap_rate", "than_today"]
     assert changes.title == "what would pass, cheapest first"
     assert any(row[1] == "passes" for row in changes.rows)
+
+
+def test_a_page_has_the_verdict_and_why_above_all_numbers():
+    page = report_page(report(checked(plan(6), plan(4)), curves=True))
+    places = [page.index(f"<h{level}>{words}") for level, words in ((1, "fails"), (2, "findings"), (2, "Figures"))]
+    assert places == sorted(places)
+    assert '<tr><td>hit_ratio</td><td>fail</td><td class="words">' in page
+    assert page.count('class="line c2"') == 4, "each line of both charts has its dashes in the legend too"
 
 
 @pytest.mark.parametrize("policy", ["weighted", "round-robin", "rendezvous"])
