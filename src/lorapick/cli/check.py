@@ -80,7 +80,14 @@ def check(
         fleet = _fleet(config, admin)
         case = case_of(fleet, asked, Traffic(rate=rate, zipf=zipf))
         times = times_of(told, case.today)
-        verdict = judged(case.then, today=case.now, rules=fleet.rules, costs=times.costs, faults=case.faults)
+        verdict = judged(
+            case.then,
+            today=case.now,
+            rules=fleet.rules,
+            costs=times.costs,
+            assumed=latency_p95 is None,
+            faults=case.faults,
+        )
         checked = Checked(
             now=case.now, then=case.then, rules=fleet.rules, times=times, verdict=verdict, told_by=fleet.told_by
         )

@@ -17,7 +17,7 @@ from lorapick.cli.plan_report import show
 from lorapick.cli.progress_bar import progress_bar
 from lorapick.plan.bill.reserve import RANKS
 from lorapick.plan.sizing.choice import cheapest
-from lorapick.plan.sizing.demand import Unsaid, read_demand
+from lorapick.plan.sizing.demand import OUTPUT, PROMPT, Unsaid, read_demand, unsaid_lengths
 from lorapick.plan.sizing.memory import memory
 from lorapick.plan.sizing.report import GPU_HOUR, Price, sizing_report
 from lorapick.plan.sizing.search import Span
@@ -53,9 +53,11 @@ def capacity(
     rate: Annotated[float | None, typer.Option(help="Requests per second in all, where a list has none.")] = None,
     zipf: Annotated[float | None, typer.Option(help="Popularity of those without a rate; default: 1.")] = None,
     prompt: Annotated[
-        str | None, typer.Option(help="Tokens of a list's prompts, 200 or 100..300; default: 200.")
+        str | None, typer.Option(help=f"Tokens of a list's prompts, such as 200 or 100..300; default: {PROMPT}.")
     ] = None,
-    output: Annotated[str | None, typer.Option(help="Of its answers; default: 4..12.")] = None,
+    output: Annotated[
+        str | None, typer.Option(help=f"Tokens of its answers, such as 80 or 4..12; default: {OUTPUT}.")
+    ] = None,
     hardware: Annotated[
         str | None, typer.Option(help=f"{', '.join(PRESETS)}; default: the scenario's, or the first.")
     ] = None,
@@ -126,6 +128,7 @@ def _asked(flags: Mapping[str, Any]) -> Sizing:
         slots=slots,
         seeds=flags["seeds"],
         limits=limits,
+        unsaid=unsaid_lengths(scenario, unsaid),
         memory=memory(
             scenario.fleet.hardware,
             rank=flags["rank"] or next((each for each in RANKS if each >= highest), highest),

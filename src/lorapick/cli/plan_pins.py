@@ -260,14 +260,20 @@ def _planned(asked: Asked, where: tuple[PinFleet, Section | None], *, options: P
     return plan._replace(report=report), summary
 
 
+def _write(file: Path, text: str) -> None:
+    """With the folders that it is in."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
 def _tell(plan: PinPlan, summary: LogSummary, *, forms: Forms) -> None:
     """Files first: whoever reads the answer may look at them."""
     if forms.html is not None:
         forms.html.write_text(report_page(plan.report), encoding="utf-8")
     if forms.snippet is not None and plan.snippet:
-        forms.snippet.write_text(plan.snippet, encoding="utf-8")
+        _write(forms.snippet, plan.snippet)
     if forms.today is not None:
-        forms.today.write_text(today_list(summary, suffix=forms.today.suffix), encoding="utf-8")
+        _write(forms.today, today_list(summary, suffix=forms.today.suffix))
     if forms.as_json:
         print(json.dumps({**to_json(plan.report), "snippet": plan.snippet}, indent=2, ensure_ascii=False))
         return

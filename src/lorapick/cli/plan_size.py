@@ -34,7 +34,9 @@ def size(
     alpha: Annotated[float | None, typer.Option(help="What scales the adapter: alpha/r.")] = None,
     targets: Annotated[
         str | None,
-        typer.Option(help="Modules, as q,v or q_proj,v_proj; all-linear; a regular expression. Default: q,v"),
+        typer.Option(
+            help="Modules, as q,v or q_proj,v_proj; all-linear; a regular expression. Default: q,v, or what has both"
+        ),
     ] = None,
     rslora: Annotated[bool, typer.Option("--rslora", help="Scaled by alpha/√r.")] = False,
     dtype: Annotated[
@@ -52,7 +54,7 @@ def size(
                 raise ValueError("--rank, --alpha, --targets and --rslora are in the adapter's own configuration")
             found = _of_folder(read_folder(adapter), model=model, dtype=dtype)
         else:
-            found = _of_options(model, rank, alpha=alpha, targets=targets or "q,v", rslora=rslora, dtype=dtype)
+            found = _of_options(model, rank, alpha=alpha, targets=targets, rslora=rslora, dtype=dtype)
         modules = {"modules": msgspec.to_builtins(found.size.modules)}
         show(report(found), as_json=as_json, page=html, show_work=show_work, more=modules)
     except (OSError, ValueError) as error:
@@ -61,7 +63,7 @@ def size(
 
 
 def _of_options(
-    model: str | None, rank: int | None, *, alpha: float | None, targets: str, rslora: bool, dtype: str
+    model: str | None, rank: int | None, *, alpha: float | None, targets: str | None, rslora: bool, dtype: str
 ) -> Sized:
     if model is None or rank is None:
         raise ValueError("give an adapter's folder, or --model and --rank of one that is not there yet")

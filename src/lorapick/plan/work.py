@@ -61,6 +61,8 @@ class Table(msgspec.Struct, frozen=True):
     """Where formula or values come from."""
     values: tuple[tuple[float | int | str | None, ...], ...] = ()
     """What the texts of `rows` show, cell by cell, in base units and not rounded; empty: the texts are all there is."""
+    leads: bool = False
+    """Whether it stands above the figures of a page."""
 
 
 class Curve(msgspec.Struct, frozen=True):

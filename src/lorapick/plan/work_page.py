@@ -12,10 +12,20 @@ from lorapick.sim.page.assets import STYLE
 from lorapick.sim.page.charts import Axis, Line, Span, line_chart
 from lorapick.sim.page.scales import log_range, ticks
 
-_STYLES = ("p95", "mean", "p99", "p50", "drain", "warm")
-"""Line styles of the page, in the order in which curves take them."""
+_STYLES = ("c1", "c2", "c3", "c4", "c5", "c6")
+"""Line styles of the page, in the order in which curves take them. Colours are near those of Okabe and Ito (2008),
+which the colour-blind tell apart as well, lighter ones on a dark page; dashes need no colour at all."""
+_LONG = 48
+"""Letters of a cell from which on its column is wrapped."""
 _MORE_STYLE = """
-.line.drain { stroke: var(--drain); } .line.warm { stroke: var(--warm); }
+:root { --c1: #0072b2; --c2: #d55e00; --c3: #009e73; --c4: #a8507f; --c5: #b07800; --c6: #1c1c1a; }
+@media (prefers-color-scheme: dark) { :root {
+  --c1: #56b4e9; --c2: #e8833a; --c3: #2bc79a; --c4: #e0a0c4; --c5: #f0e442; --c6: #f2f1ec; } }
+.line { stroke-width: 2; }
+.c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); stroke-dasharray: 8 4; }
+.c3 { stroke: var(--c3); stroke-dasharray: 2 3; } .c4 { stroke: var(--c4); stroke-dasharray: 10 3 2 3; }
+.c5 { stroke: var(--c5); stroke-dasharray: 14 4; } .c6 { stroke: var(--c6); stroke-dasharray: 5 2; }
+.sample { width: 30px; height: 8px; display: inline-block; }
 td.words { max-width: 44em; } .charts figure { max-width: 720px; }
 """
 
@@ -27,8 +37,10 @@ def report_page(report: Report) -> str:
     body = "".join(
         (
             f"<h1>{escape(report.title)}</h1>",
+            *(_table(table) for table in report.tables if table.leads),
+            "<h2>Figures</h2>" if any(table.leads for table in report.tables) else "",
             _figures(report.figures, columns),
-            *(_table(table) for table in report.tables),
+            *(_table(table) for table in report.tables if not table.leads),
             _charts(report.charts),
             _notes(report.notes),
             f"<h2>Assumed</h2>{_figures(report.assumptions, ('value', 'what', 'source'))}"
@@ -56,8 +68,13 @@ def _figures(figures: Sequence[Figure], columns: Sequence[str]) -> str:
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f"<th>{escape(name)}</th>" for name in table.head)
-    rows = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in table.rows)
+    long = [any(len(text) > _LONG for text in column) for column in zip(*table.rows, strict=True)]
+    kinds = [' class="words"' if each else "" for each in long] or [""] * len(table.head)
+    heads = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(table.head, kinds, strict=True))
+    rows = "".join(
+        f"<tr>{''.join(f'<td{kind}>{escape(text)}</td>' for text, kind in zip(row, kinds, strict=True))}</tr>"
+        for row in table.rows
+    )
     work = "".join(
         f'<p class="soft">{words}: {escape(text)}</p>'
         for words, text in (("formula", table.formula), ("source", table.source))
@@ -79,7 +96,8 @@ def _chart(chart: Chart) -> str:
     lines = [Line(curve.name, style, curve.values) for curve, style in styled]
     drawn = line_chart(Span(chart.xs[0], chart.xs[-1], None), chart.xs, lines=lines, axis=_axis(chart))
     keys = "".join(
-        f'<span class="key"><i class="stroke" style="background:var(--{style})"></i>{escape(curve.name)}</span>'
+        f'<span class="key"><svg class="sample" viewBox="0 0 30 8"><path class="line {style}" d="M0 4H30"/></svg>'
+        f"{escape(curve.name)}</span>"
         for curve, style in styled
     )
     return (

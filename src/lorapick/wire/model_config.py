@@ -12,6 +12,7 @@ import difflib
 import msgspec
 
 from lorapick.model.units import Bytes
+from lorapick.wire.model_kinds import FALCON, LAYOUTS, MIXTRAL, NEOX, QWEN_MOE, doubts_of, layout_of
 
 CONFIG_FILE = "config.json"
 LARGEST_CONFIG: Bytes = 1024 * 1024
@@ -23,18 +24,6 @@ MOST_MODULES = 400_000
 WIDEST = 2**20
 """Of a layer's sides; vocabularies too."""
 
-GATED = "gated"
-FUSED = "fused"
-PLAIN = "plain"
-MIXTRAL = "mixtral"
-QWEN_MOE = "qwen-moe"
-LAYOUTS = {
-    "llama": GATED, "mistral": GATED, "qwen2": GATED, "qwen3": GATED,
-    "gemma": GATED, "gemma2": GATED, "gemma3_text": GATED,
-    "phi": PLAIN, "phi3": FUSED, "phimoe": MIXTRAL,
-    "mixtral": MIXTRAL, "qwen2_moe": QWEN_MOE, "qwen3_moe": QWEN_MOE,
-}  # fmt: skip
-"""How each `model_type` names its linear layers."""
 _WITH_PARTS = ("gemma3", "mistral3", "llava", "llava_next")
 """Models whose text part has a configuration of its own, `text_config`."""
 _ABSENT: dict[str, dict[str, int]] = {
@@ -45,6 +34,8 @@ _ABSENT: dict[str, dict[str, int]] = {
         "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208,
     },
     "qwen3": {"head_dim": 128},
+    "glm": {"head_dim": 128}, "glm4": {"head_dim": 128}, "seed_oss": {"head_dim": 128}, "ernie4_5": {"head_dim": 128},
+    "gpt_oss": {"head_dim": 64},
     "mistral": {"num_key_value_heads": 8},
     "mixtral": {"num_key_value_heads": 8},
 }  # fmt: skip
@@ -59,7 +50,7 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     """Dimensions of a transformer, of its text part."""
 
     model_type: str
-    """One of `LAYOUTS`."""
+    """One of `LAYOUTS`; another one where `guessed`."""
     layers: int
     hidden: int
     heads: int
@@ -79,6 +70,8 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the layers with experts."""
     prefix: str = "model"
     """What module names begin with."""
+    guessed: bool = False
+    """Whether the type is not known here, and its layers are taken to be named like Llama's since its keys are."""
     head_bias: bool = False
     """Whether the head has a bias; it counts where the head is saved as a whole."""
 
@@ -102,6 +95,10 @@ class _Config(msgspec.Struct, frozen=True):
     decoder_sparse_step: int | None = None
     mlp_only_layers: list[int] | None = None
     lm_head_bias: bool | None = None
+    num_kv_heads: int | None = None
+    new_decoder_architecture: bool | None = None
+    multi_query: bool | None = None
+    ffn_hidden_size: int | None = None
 
 
 def parse_model_config(content: bytes, *, file: str) -> ModelShape:
@@ -119,7 +116,29 @@ def parse_model_config(content: bytes, *, file: str) -> ModelShape:
         part = _decode(bytes(config.text_config), f"{file}: text_config")
         named = part.model_type or {"gemma3": "gemma3_text", "mistral3": "mistral"}.get(config.model_type, "llama")
         return _shape(msgspec.structs.replace(part, model_type=named), file=file, prefix="model.language_model")
-    return _shape(config, file=file, prefix="model")
+    guessed = config.model_type not in LAYOUTS and config.model_type is not None
+    if guessed:
+        _require_plain(config, content, file=file)
+    prefix = {FALCON: "transformer", NEOX: "gpt_neox"}.get(layout_of(config.model_type or ""), "model")
+    return _shape(config, file=file, prefix=prefix, guessed=guessed)
+
+
+def _require_plain(config: _Config, content: bytes, *, file: str) -> None:
+    """Refuse an unknown type unless its keys are those of q, k, v, o and gate, up, down."""
+    doubts = list(doubts_of(msgspec.json.decode(content, type=dict[str, object])))
+    if doubts:
+        raise ModelConfigError(
+            f"{_unknown(config.model_type, file)}. By its keys it cannot be read: {'; '.join(doubts)}"
+        )
+
+
+def _unknown(model_type: str | None, file: str) -> str:
+    near = difflib.get_close_matches(model_type or "", LAYOUTS, n=2)
+    hint = f"; near: {', '.join(near)}" if near else ""
+    return (
+        f"{file}: model_type is {model_type!r}, whose layers are not known here{hint}; "
+        f"there are {', '.join([*LAYOUTS, *_WITH_PARTS])}"
+    )
 
 
 def _decode(content: bytes, file: str) -> _Config:
@@ -131,15 +150,10 @@ def _decode(content: bytes, file: str) -> _Config:
         ) from None
 
 
-def _shape(config: _Config, *, file: str, prefix: str) -> ModelShape:
+def _shape(config: _Config, *, file: str, prefix: str, guessed: bool = False) -> ModelShape:
     model_type = config.model_type
-    if model_type not in LAYOUTS:
-        near = difflib.get_close_matches(model_type or "", LAYOUTS, n=2)
-        hint = f"; near: {', '.join(near)}" if near else ""
-        raise ModelConfigError(
-            f"{file}: model_type is {model_type!r}, whose layers are not known here{hint}; "
-            f"there are {', '.join([*LAYOUTS, *_WITH_PARTS])}"
-        )
+    if model_type is None or not (guessed or model_type in LAYOUTS):
+        raise ModelConfigError(_unknown(model_type, file))
     read = _Reader(config, model_type, file=file)
     heads = read.size("num_attention_heads")
     hidden = read.size("hidden_size")
@@ -148,12 +162,13 @@ def _shape(config: _Config, *, file: str, prefix: str) -> ModelShape:
         layers=read.size("num_hidden_layers", most=MOST_LAYERS),
         hidden=hidden,
         heads=heads,
-        kv_heads=read.size("num_key_value_heads", absent=heads),
+        kv_heads=read.kv_heads(heads),
         head_dim=read.head_dim(hidden, heads),
-        intermediate=read.size("intermediate_size", absent=4 * hidden if model_type == "phi" else None),
+        intermediate=read.width(hidden),
         vocabulary=read.size("vocab_size"),
         prefix=prefix,
         head_bias=model_type == "phi" or bool(config.lm_head_bias),
+        guessed=guessed,
     )
     if shape.heads % shape.kv_heads:
         raise ModelConfigError(f"{file}: {heads} heads cannot share {shape.kv_heads} key-value heads evenly")
@@ -179,6 +194,23 @@ class _Reader:
             raise ModelConfigError(f"{self.file}: {key} is {value}; it is from {least} to {most}")
         return value
 
+    def kv_heads(self, heads: int) -> int:
+        """Heads of keys and values."""
+        layout = layout_of(self.model_type)
+        if layout == NEOX:
+            return heads
+        if layout != FALCON:
+            return self.size("num_key_value_heads", absent=heads)
+        if self.config.new_decoder_architecture:
+            return self.size("num_kv_heads", absent=heads)
+        return heads if self.config.multi_query is False else 1
+
+    def width(self, hidden: int) -> int:
+        """Of the feed-forward part."""
+        if layout_of(self.model_type) == FALCON:
+            return self.size("ffn_hidden_size", absent=4 * hidden)
+        return self.size("intermediate_size", absent=4 * hidden if self.model_type == "phi" else None)
+
     def head_dim(self, hidden: int, heads: int) -> int:
         """Width of a head; as long as the file names none, all heads side by side are as wide as the model."""
         if self.config.head_dim is None and "head_dim" not in _ABSENT.get(self.model_type, {}) and hidden % heads:
@@ -189,7 +221,7 @@ class _Reader:
 
 
 def _with_experts(shape: ModelShape, read: _Reader) -> ModelShape:
-    layout = LAYOUTS[shape.model_type]
+    layout = layout_of(shape.model_type)
     if layout == MIXTRAL:
         experts = read.size("num_local_experts", absent=8 if shape.model_type == "mixtral" else 16, most=MOST_EXPERTS)
         found = msgspec.structs.replace(

@@ -11,7 +11,30 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lorapick.wire.model_config import FUSED, LAYOUTS, MIXTRAL, PLAIN, ModelShape
+from lorapick.wire.model_config import ModelShape
+from lorapick.wire.model_kinds import (
+    ATTENTION_ONLY,
+    FALCON,
+    FUSED,
+    GATED_IN_ONE,
+    MIXTRAL,
+    NEOX,
+    PLAIN,
+    STARCODER,
+    layout_of,
+)
+
+_IN_ONE = {FALCON: ("h", "self_attention"), NEOX: ("layers", "attention")}
+"""Names of layers and of their attention, where queries, keys and values are one `query_key_value`."""
+_UP_AND_DOWN = {
+    PLAIN: ("fc1", "fc2"),
+    STARCODER: ("c_fc", "c_proj"),
+    FALCON: ("dense_h_to_4h", "dense_4h_to_h"),
+    NEOX: ("dense_h_to_4h", "dense_4h_to_h"),
+}
+"""Feed-forward parts without a gate."""
+_ENDS = {FALCON: ("word_embeddings", "lm_head"), NEOX: ("embed_in", "embed_out")}
+"""Embeddings and head, where they are not named as in Llama."""
 
 
 class Projection(msgspec.Struct, frozen=True):
@@ -48,16 +71,18 @@ def projections(shape: ModelShape) -> Iterator[Projection]:
     """Every linear layer between embeddings and head: those that `all-linear` means."""
     sparse = frozenset(shape.sparse_layers)
     for layer in range(shape.layers):
-        place = f"{shape.prefix}.layers.{layer}"
-        yield from _attention(shape, f"{place}.self_attn")
+        layers, attention = _IN_ONE.get(layout_of(shape.model_type), ("layers", "self_attn"))
+        place = f"{shape.prefix}.{layers}.{layer}"
+        yield from _attention(shape, f"{place}.{attention}")
         yield from _experts(shape, place) if layer in sparse else _feed_forward(shape, f"{place}.mlp")
 
 
 def outer_modules(shape: ModelShape) -> tuple[Projection, Projection]:
     """Embeddings and head: adapters may name them, `all-linear` does not."""
+    embeddings, head = _ENDS.get(layout_of(shape.model_type), ("embed_tokens", "lm_head"))
     return (
-        Projection(f"{shape.prefix}.embed_tokens", shape.vocabulary, shape.hidden),
-        Projection("lm_head", shape.hidden, shape.vocabulary, bias=shape.head_bias),
+        Projection(f"{shape.prefix}.{embeddings}", shape.vocabulary, shape.hidden),
+        Projection(head, shape.hidden, shape.vocabulary, bias=shape.head_bias),
     )
 
 
@@ -71,22 +96,26 @@ def parameters_per_rank(shape: ModelShape) -> int:
 
 def _attention(shape: ModelShape, place: str) -> Iterator[Projection]:
     queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    layout = LAYOUTS[shape.model_type]
-    if layout == FUSED:
-        yield Projection(f"{place}.qkv_proj", shape.hidden, queries + 2 * keys)
+    layout = layout_of(shape.model_type)
+    if layout in (FUSED, *_IN_ONE):
+        name = "qkv_proj" if layout == FUSED else "query_key_value"
+        yield Projection(f"{place}.{name}", shape.hidden, queries + 2 * keys)
     else:
         yield Projection(f"{place}.q_proj", shape.hidden, queries)
         yield Projection(f"{place}.k_proj", shape.hidden, keys)
         yield Projection(f"{place}.v_proj", shape.hidden, keys)
-    yield Projection(f"{place}.dense" if layout == PLAIN else f"{place}.o_proj", queries, shape.hidden)
+    yield Projection(f"{place}.dense" if layout in (PLAIN, *_IN_ONE) else f"{place}.o_proj", queries, shape.hidden)
 
 
 def _feed_forward(shape: ModelShape, place: str) -> Iterator[Projection]:
-    layout = LAYOUTS[shape.model_type]
-    if layout == PLAIN:
-        yield Projection(f"{place}.fc1", shape.hidden, shape.intermediate)
-        yield Projection(f"{place}.fc2", shape.intermediate, shape.hidden)
-    elif layout == FUSED:
+    layout = layout_of(shape.model_type)
+    if layout == ATTENTION_ONLY:
+        return
+    if layout in _UP_AND_DOWN:
+        up, down = _UP_AND_DOWN[layout]
+        yield Projection(f"{place}.{up}", shape.hidden, shape.intermediate)
+        yield Projection(f"{place}.{down}", shape.intermediate, shape.hidden)
+    elif layout in (FUSED, GATED_IN_ONE):
         yield Projection(f"{place}.gate_up_proj", shape.hidden, 2 * shape.intermediate)
         yield Projection(f"{place}.down_proj", shape.intermediate, shape.hidden)
     else:
@@ -100,7 +129,7 @@ def _gated(shape: ModelShape, place: str, *, width: int) -> Iterator[Projection]
 
 
 def _experts(shape: ModelShape, layer: str) -> Iterator[Projection]:
-    mixtral = LAYOUTS[shape.model_type] == MIXTRAL
+    mixtral = layout_of(shape.model_type) == MIXTRAL
     place = f"{layer}.block_sparse_moe" if mixtral else f"{layer}.mlp"
     width = shape.expert_intermediate
     yield Projection(f"{place}.gate", shape.hidden, shape.experts, router=True)

@@ -86,6 +86,7 @@ def test_today_keeps_a_promise_that_it_keeps_today(tmp_path):
         result = run(*fleet, *measured)
         assert result.exit_code == 0, result.output
         assert "0.22 s today, " in result.output
+        assert ("that rests on an assumed latency" in result.output) is (not measured)
     assert "0.22 s today, given, are 0.11 s (median 0.055 s) without swaps; 0.17" in result.output
     assert run(AB_TEST, *fleet, "--latency-p95", "0.39").exit_code == 1
     assert run(AB_TEST, *fleet, "--latency-p95", "0.22", "--swap", "0.35").exit_code == 2

@@ -8,7 +8,9 @@ from typer.testing import CliRunner
 
 from lorapick.cli import plan_capacity
 
-QUICK = ("--p95", "500ms", "--pods", "1..2", "--slots", "1,6", "--seeds", "1", "--seconds", "8", "--workers", "1")
+SHORT = ("--prompt", "200", "--output", "4..12")
+SMALL = ("--pods", "1..2", "--slots", "1,6", "--seeds", "1", "--seconds", "8", "--workers", "1")
+QUICK = ("--p95", "500ms", *SMALL, *SHORT)
 APP = typer.Typer(pretty_exceptions_enable=False)
 APP.callback()(lambda: None)
 plan_capacity.register(APP)
@@ -52,6 +54,23 @@ def test_text_has_the_tables_and_with_show_work_the_formulas(demand):
     assert (short.exit_code, full.exit_code) == (0, 0)
     assert "points tried" in short.output and "KV blocks" in short.output and "formula" not in short.output
     assert "create_lora_weights" in full.output and "formula" in full.output
+
+
+def test_token_counts_that_nobody_gave_are_assumed_aloud(demand):
+    told, given = (figures(ran(demand, "--p95", "30s", *SMALL, *options, "--json")) for options in ((), SHORT))
+    assert (told["prompt"], told["output"]) == (1155, 211)
+    (note,) = [each for each in told["all"]["notes"] if "Tokens are assumed" in each]
+    assert "prompts of 1,155 and answers of 211" in note and "(--prompt, --output)" in note
+    sources = {each["name"]: each["source"] for each in told["all"]["assumptions"]}
+    assert sources["prompt"].startswith("assumed: means of Azure")
+    assert (given["prompt"], given["output"]) == (200, pytest.approx(8, abs=1))
+    assert not [each for each in given["all"]["notes"] if "assumed" in each]
+
+
+def test_what_was_drawn_is_called_so(demand):
+    drawn = figures(ran(demand, *QUICK, "--json"))["all"]["figures"]
+    (figure,) = [each for each in drawn if each["name"] == "requests per second, as drawn"]
+    assert "a mean of 14" in figure["formula"] and figure["source"] == "arrivals of seed 1"
 
 
 def test_nothing_suffices_is_exit_code_1_and_says_what_exceeds_what(demand):

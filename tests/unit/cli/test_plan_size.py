@@ -28,6 +28,20 @@ def test_the_page_shows_what_the_command_says() -> None:
     assert f"$ lorapick plan size --model llama-3.1-70b --rank 16 --alpha 32\n{shown}\n" in PAGE.read_text()
 
 
+@pytest.mark.parametrize(("model", "targets"), [("phi-3-mini", "qkv_proj"), ("llama-3.1-8b", "q_proj, v_proj")])
+def test_without_targets_queries_and_values_are_taken_as_the_model_has_them(model: str, targets: str) -> None:
+    code, out, _ = run("--model", model, "--rank", 16)
+    assert code == 0 and out.startswith(f"rank 16 on {targets} of {model}\n")
+
+
+def test_a_type_that_is_read_by_its_keys_is_said_to_be(tmp_path: Path) -> None:
+    keys = {"model_type": "llama9", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 128,
+            "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(keys))
+    code, out, _ = run("--model", tmp_path, "--rank", 4)
+    assert code == 0 and "model_type 'llama9' is not known here: read by its keys" in out
+
+
 def test_json_has_exact_numbers_by_module() -> None:
     found = json.loads(run(*LEGAL, "--json")[1])
     figures = {each["name"]: each["value"] for each in found["figures"]}

@@ -12,7 +12,7 @@ from lorapick.plan.gate.check import check
 from lorapick.plan.gate.compatibility import AdapterFiles, faults
 from lorapick.plan.gate.formats import remedy
 from lorapick.plan.gate.rollout import Listed, Rollout, Traffic, after, today
-from lorapick.plan.gate.rules import judge, worst
+from lorapick.plan.gate.rules import Base, judge, worst
 from lorapick.plan.gate.values import Level, Plan, Rules, rules_of
 from lorapick.plan.prediction.predict import predict
 from lorapick.plan.prediction.values import Demand, FleetShape, Prediction
@@ -179,6 +179,15 @@ def test_rules(changes, rule, level):
     found = judge(prediction(**changes), today=prediction(swap_rate=0.04), rules=rules)
     assert {each.rule: each.level for each in found if each.level is not Level.OK} == ({rule: level} if rule else {})
     assert worst(found) is level
+
+
+@pytest.mark.parametrize(("p95", "level"), [(1.0, Level.WARN), (2.1, Level.FAIL)])
+def test_promises_judged_by_a_latency_that_nobody_measured(p95, level):
+    found = judge(prediction(p95=p95), today=None, rules=Rules(latency_p95=2.0), base=Base(p95=0.22, assumed=True))
+    slo = next(each for each in found if each.rule == "slo")
+    assert slo.level is level
+    assert slo.message.endswith("that rests on an assumed latency: give the P95 that is measured (--latency-p95)")
+    assert not any(each.rule == "slo" for each in judge(prediction(), today=None, rules=Rules(), base=None))
 
 
 def test_bounds_come_from_the_configuration():

@@ -76,9 +76,17 @@ def test_where_times_come_from_that_today_has_a_part_in():
 def test_findings_and_changes_are_tables():
     told = report(checked(plan(6), plan(4)), curves=False)
     findings, changes = told.tables
-    assert [row[1] for row in findings.rows if row[2] == "fail"] == ["hit_ratio", "swap_rate", "than_today"]
+    assert [row[0] for row in findings.rows if row[1] == "fail"] == ["hit_ratio", "swap_rate", "than_today"]
     assert changes.title == "what would pass, cheapest first"
     assert any(row[1] == "passes" for row in changes.rows)
+
+
+def test_a_page_has_the_verdict_and_why_above_all_numbers():
+    page = report_page(report(checked(plan(6), plan(4)), curves=True))
+    places = [page.index(f"<h{level}>{words}") for level, words in ((1, "fails"), (2, "findings"), (2, "Figures"))]
+    assert places == sorted(places)
+    assert '<tr><td>hit_ratio</td><td>fail</td><td class="words">' in page
+    assert page.count('class="line c2"') == 4, "each line of both charts has its dashes in the legend too"
 
 
 @pytest.mark.parametrize("policy", ["weighted", "round-robin", "rendezvous"])
@@ -135,12 +143,12 @@ def test_one_pod_can_be_checked():
 
 
 def test_when_nothing_passes_the_closest_is_told():
-    rules = Rules(latency_p95=0.1)
+    rules = Rules(hit_ratio=1.01)
     verdict = check(plan(), today=None, rules=rules)
     assert verdict.cheapest is None and not any(each.passes for each in verdict.changes)
     best = verdict.closest
     assert best is not None and best.kind == "slots"
-    assert [each.rule for each in best.failing] == ["slo"]
+    assert [each.rule for each in best.failing] == ["hit_ratio"]
     assert best.plan.fleet.slots >= 6  # as many as can help, and no more
     assert best.plan.fleet.slots < 10
     assert to_json(verdict)["closest"] == "slots" and to_json(verdict)["cheapest"] is None
@@ -148,7 +156,16 @@ def test_when_nothing_passes_the_closest_is_told():
     assert "nothing that was tried would pass:" in to_junit(verdict)
     tables = report(checked(plan(), rules=rules), curves=False).tables
     assert tables[1].title == "nothing that was tried would pass"
-    assert any(row[1] == "fails slo" for row in tables[1].rows)
+    assert any(row[1] == "fails hit_ratio" for row in tables[1].rows)
+
+
+def test_a_promise_below_what_takes_no_swap_is_mended_by_nothing():
+    verdict = check(plan(), today=None, rules=Rules(latency_p95=0.1))
+    slo = next(each for each in verdict.findings if each.rule == "slo")
+    assert slo.level is Level.FAIL and verdict.level is Level.FAIL
+    assert "requests without a swap take 0.22 s already, so no change of adapters, slots or pods helps" in slo.message
+    assert verdict.changes == () and verdict.closest is None
+    assert "::notice title=lorapick check::nothing" not in to_github(verdict)
 
 
 def test_where_something_passes_nothing_is_closest():
@@ -159,5 +176,5 @@ def test_where_something_passes_nothing_is_closest():
 def test_somebody_always_stays():
     """Also where all are of the rollout."""
     now = Plan(fleet=plan().fleet, demand=(Demand(adapter="old", rate=6.0),))
-    verdict = check(plan(), today=now, rules=Rules(latency_p95=0.1))
+    verdict = check(plan(), today=now, rules=Rules(hit_ratio=1.01))
     assert next(each for each in verdict.changes if each.kind == "fewer").prediction.active == 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lorapick.model.units import Bytes, Tokens
 from lorapick.plan.bill.reserve import RANKS, Reservation, kv_bytes_per_token, reserved
 from lorapick.plan.bill.slot_check import EXTRA_TOKENS, MEASURED, Checked, check
-from lorapick.plan.sizes.models import BaseModel, read_model
+from lorapick.plan.sizes.models import BaseModel, guessed, read_model
 from lorapick.plan.work import Assumptions, Chart, Curve, Figure, Report, Table, assumed, shown, tabled, without_article
 from lorapick.wire.model_modules import projections
 
@@ -107,7 +107,7 @@ def slots_report(
             *_chances(int(assume["held"])),
             *_errors(checked),
         ),
-        notes=_NOTES,
+        notes=(*guessed(base), *_NOTES),
         assumptions=(*assume.figures, Figure("model", base.name, "", "base of the adapters", base.source)),
         tables=(_by_slots(budget, slots=int(assume["slots"])), *_check_tables(checked)),
         charts=(_chart(base, budget, assume=assume),),

@@ -189,8 +189,8 @@ _KEYS = {
 
 
 def _tables(verdict: Verdict) -> Iterator[Table]:
-    rows = tuple((_clean(each.message), each.rule, each.level.value) for each in verdict.findings)
-    yield Table("findings", ("", "rule", "level"), rows)
+    rows = tuple((each.rule, each.level.value, _clean(each.message)) for each in verdict.findings)
+    yield Table("findings", ("rule", "level", ""), rows, leads=True)
     if verdict.changes:
         best = verdict.cheapest
         title = "what would pass, cheapest first" if best else "nothing that was tried would pass"

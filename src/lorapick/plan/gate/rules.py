@@ -5,14 +5,31 @@ In: what is predicted for today and for afterwards, bounds. Out: a finding for e
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from lorapick.model.units import Ratio, Seconds
 from lorapick.plan.gate.values import Finding, Level, Rules
 from lorapick.plan.prediction.values import Prediction
 
 
-def judge(after: Prediction, *, today: Prediction | None, rules: Rules) -> tuple[Finding, ...]:
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests that meet no swap, by which a promise is judged."""
+
+    p95: Seconds
+    assumed: bool
+    """Whether nobody measured it."""
+
+
+def judge(
+    after: Prediction, *, today: Prediction | None, rules: Rules, base: Base | None = None
+) -> tuple[Finding, ...]:
     """Every rule that can be asked about."""
-    return tuple(_findings(after, today=today, rules=rules))
+    return tuple(_findings(after, today=today, rules=rules, base=base))
+
+
+def hopeless(base: Base, rules: Rules) -> bool:
+    """Whether requests are slower than promised where no adapter is ever swapped: nothing that is tried can help."""
+    return rules.latency_p95 is not None and base.p95 > rules.latency_p95
 
 
 def worst(findings: Iterable[Finding]) -> Level:
@@ -21,7 +38,7 @@ def worst(findings: Iterable[Finding]) -> Level:
     return next((level for level in (Level.FAIL, Level.WARN) if level in levels), Level.OK)
 
 
-def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> Iterator[Finding]:
+def _findings(after: Prediction, *, today: Prediction | None, rules: Rules, base: Base | None) -> Iterator[Finding]:
     if after.active == 0:
         message = (
             "nobody asks for any adapter, so there are no hits and no swaps to predict; give rates, or a total (--rate)"
@@ -36,7 +53,7 @@ def _findings(after: Prediction, *, today: Prediction | None, rules: Rules) -> I
         level=_if(after.residency is not None and after.residency < rules.residency, Level.WARN),
         message=f"an adapter stays in its slot for {_time(after.residency)}, {_time(rules.residency)} are healthy",
     )
-    yield from _slo(after, rules)
+    yield from _slo(after, rules=rules, base=base)
     if today is not None:
         yield _worse(after, today=today, rules=rules)
 
@@ -83,16 +100,25 @@ def _swap_rate(after: Prediction, rules: Rules) -> Finding:
     )
 
 
-def _slo(after: Prediction, rules: Rules) -> Iterator[Finding]:
+def _slo(after: Prediction, *, rules: Rules, base: Base | None) -> Iterator[Finding]:
+    """A promise that is kept by times that nobody measured warns."""
     limit = rules.latency_p95
     if limit is None:
         return
     told = "without bound: swaps take all the time there is" if after.p95 is None else f"about {after.p95:.2f} s"
-    yield Finding(
-        rule="slo",
-        level=_if(after.p95 is None or after.p95 > limit, Level.FAIL),
-        message=f"P95 of latency is {told}, {limit:g} s were promised",
-    )
+    more = [f"P95 of latency is {told}, {limit:g} s were promised"]
+    if base is not None and hopeless(base, rules):
+        more.append(
+            f"requests without a swap take {base.p95:.3g} s already, so no change of adapters, slots or pods "
+            "helps: make them faster, or promise less (slo.latency_p95)"
+        )
+    assumed = base is not None and base.assumed
+    if assumed:
+        more.append("that rests on an assumed latency: give the P95 that is measured (--latency-p95)")
+    level = _if(assumed, Level.WARN)
+    if after.p95 is None or after.p95 > limit:
+        level = Level.FAIL
+    yield Finding(rule="slo", level=level, message="; ".join(more))
 
 
 def _worse(after: Prediction, *, today: Prediction, rules: Rules) -> Finding:

@@ -12,10 +12,14 @@ from lorapick.wire.model_modules import outer_modules, projections
 from lorapick.wire.peft import HIGHEST_RANK, PeftConfig, PeftError
 from lorapick.wire.peft_targets import ALL_LINEAR
 
+_USUAL = (("q_proj", "v_proj"), ("qkv_proj",), ("query_key_value",))
+"""The first that a model has."""
 _REGEX_SIGNS = frozenset("*\\()|[]^$+?{}")
 
 
-def asked(shape: ModelShape, *, rank: int, alpha: float | None, targets: str, rslora: bool = False) -> PeftConfig:
+def asked(
+    shape: ModelShape, *, rank: int, alpha: float | None, targets: str | None, rslora: bool = False
+) -> PeftConfig:
     """The configuration of an adapter for this model.
 
     Args:
@@ -23,6 +27,7 @@ def asked(shape: ModelShape, *, rank: int, alpha: float | None, targets: str, rs
         rank: at least 1; of every pair.
         alpha: None: not decided.
         targets: names with commas between, in full or without `_proj`; `all-linear`; or a regular expression.
+            None: q and v, or what holds them in this model.
         rslora: scale by alpha/√r.
 
     Raises:
@@ -32,7 +37,18 @@ def asked(shape: ModelShape, *, rank: int, alpha: float | None, targets: str, rs
         raise PeftError(f"rank {rank}: a rank is from 1 to {HIGHEST_RANK}")
     if alpha is not None and not math.isfinite(alpha):
         raise PeftError(f"alpha {alpha}: it is a finite number")
-    return PeftConfig(r=rank, lora_alpha=alpha, target_modules=_targets(shape, targets), use_rslora=rslora)
+    return PeftConfig(
+        r=rank,
+        lora_alpha=alpha,
+        target_modules=usual(shape) if targets is None else _targets(shape, targets),
+        use_rslora=rslora,
+    )
+
+
+def usual(shape: ModelShape) -> list[str]:
+    """Targets of who names none: queries and values; the one matrix that has them."""
+    names = [each.name for each in projections(shape)]
+    return list(next(each for each in _USUAL if all(name in names for name in each)))
 
 
 def _targets(shape: ModelShape, words: str) -> list[str] | str:

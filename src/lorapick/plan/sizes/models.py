@@ -9,6 +9,7 @@ publisher and without words such as Instruct, which change nothing here.
 
 import difflib
 import functools
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +74,18 @@ def read_model(name: str) -> BaseModel:
     if file.stat().st_size > LARGEST_CONFIG:
         raise ModelConfigError(f"{file}: larger than {LARGEST_CONFIG} bytes, so not a model's {CONFIG_FILE}")
     return BaseModel(file.parent.name or str(file), parse_model_config(file.read_bytes(), file=str(file)), str(file))
+
+
+def guessed(model: BaseModel) -> Iterator[str]:
+    """Words for layers that are not known, or are not all counted."""
+    kind = model.shape.model_type
+    if model.shape.guessed:
+        yield (
+            f"model_type {kind!r} is not known here: read by its keys, with q, k, v, o and gate, up, down as Llama has "
+            "them. Types with the same keys may have other layers; compare the names with the model's"
+        )
+    if kind == "gpt_oss":
+        yield "attention only: experts of gpt_oss are tensors, no linear layers; PEFT takes them by target_parameters"
 
 
 def _unknown(name: str) -> str:

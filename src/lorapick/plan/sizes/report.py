@@ -10,7 +10,7 @@ from lorapick.plan.sizes.adapters import DTYPES, AdapterSize, ModuleSize, querie
 from lorapick.plan.sizes.advice import rule_of_thumb, scales, warnings
 from lorapick.plan.sizes.asked import asked
 from lorapick.plan.sizes.folders import AdapterFolder
-from lorapick.plan.sizes.models import BaseModel
+from lorapick.plan.sizes.models import BaseModel, guessed
 from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 from lorapick.wire.peft import PeftConfig, PeftError
 
@@ -136,6 +136,8 @@ def _notes(sized: Sized) -> Iterator[str]:
         )
     if sized.model is not None and sized.model.shape.prefix != "model":
         yield "the model's text part only; targets by last name also reach its vision part in PEFT"
+    if sized.model is not None:
+        yield from guessed(sized.model)
     if sized.model is not None and sized.model.shape.experts:
         yield "experts have linear layers of their own, as in Transformers 4; Transformers 5 keeps them in one tensor"
 

@@ -11,14 +11,22 @@ from lorapick.plan.sizing.trial import Limits
 
 
 def frontier(points: Iterable[Point]) -> tuple[Point, ...]:
-    """Those that no other beats in pods or in KV memory without being worse in the other; fewest pods first."""
+    """Those that no other beats in pods, KV memory or P95 without being worse in another; fewest pods first.
+
+    The cheapest is always one of them: what has as few pods and as low a P95 with more slots leaves no more KV.
+    """
     kept = list(points)
     return tuple(sorted((each for each in kept if not any(_beats(other, each) for other in kept)), key=_order))
 
 
 def _beats(one: Point, other: Point) -> bool:
-    better = one.pods < other.pods or one.kv_blocks > other.kv_blocks
-    return better and one.pods <= other.pods and one.kv_blocks >= other.kv_blocks
+    pairs = list(zip(_costs(one), _costs(other), strict=True))
+    return all(own <= theirs for own, theirs in pairs) and any(own < theirs for own, theirs in pairs)
+
+
+def _costs(point: Point) -> tuple[float, ...]:
+    """Each the better the lower it is."""
+    return point.pods, -point.kv_blocks, math.inf if point.p95 is None else point.p95
 
 
 def cheapest(found: Sequence[Found]) -> Point | None:

@@ -14,6 +14,7 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.model.units import Seconds
 from lorapick.plan.gate.reading import LARGEST, parse
 from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError, Traffic, today
+from lorapick.plan.pins.values import PinOptions
 from lorapick.plan.prediction.values import Demand
 from lorapick.plan.scenario_files import load_scenario, scenario_names
 from lorapick.sim.fleet_changes import Ask, Drain, Join, Move, Pin, Restart, Unask
@@ -57,8 +58,11 @@ class Unsaid(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of a scenario, with their values."""
 
 
-PROMPT, OUTPUT = "200", "[4, 12]"
-"""Tokens, unless somebody says otherwise: those of the scenarios after the article."""
+PROMPT, OUTPUT = str(PinOptions().prompt), str(PinOptions().output)
+"""Tokens, unless somebody says otherwise: as `lorapick plan pins` has them."""
+LENGTHS = "means of Azure's conversations of 2023 (19,366 requests), as of `lorapick plan pins`"
+"""Where they come from."""
+_OF_LISTS = ("arrivals are Poisson, at rates that stay", "all adapters lie in host memory")
 
 
 def read_demand(source: str, unsaid: Unsaid, *, limit: Seconds) -> Scenario:
@@ -88,6 +92,24 @@ def read_demand(source: str, unsaid: Unsaid, *, limit: Seconds) -> Scenario:
         )
     _check_pods(found)
     return found
+
+
+def is_list(scenario: Scenario) -> bool:
+    """Whether it was made of a list of adapters."""
+    return scenario.name == "demand" and scenario.assumes == _OF_LISTS
+
+
+def unsaid_lengths(scenario: Scenario, unsaid: Unsaid) -> tuple[str, ...]:
+    """Which of `prompt` and `output` nobody gave, so that they are `PROMPT` and `OUTPUT`; of lists only."""
+    if not is_list(scenario):
+        return ()
+    keys = tuple(unsaid.overrides)
+    return tuple(
+        name
+        for name in ("prompt", "output")
+        if getattr(unsaid, name) is None
+        and not any(each == "arrivals.tokens" or each.startswith(f"arrivals.tokens.{name}") for each in keys)
+    )
 
 
 def _check_file(source: str, path: Path) -> None:
@@ -193,7 +215,7 @@ def _document(
         "name": "demand",
         "title": f"demand of {name}",
         "source": name,
-        "assumes": ["arrivals are Poisson, at rates that stay", "all adapters lie in host memory"],
+        "assumes": list(_OF_LISTS),
         "fleet": {
             "pods": 1,
             "slots": 1,

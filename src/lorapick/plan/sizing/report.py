@@ -11,10 +11,12 @@ import msgspec
 from lorapick.plan.bill.fleet import DEFAULTS as FLEET
 from lorapick.plan.bill.waste import DEFAULTS as WASTE
 from lorapick.plan.sizing.choice import cheapest, frontier, nearest
+from lorapick.plan.sizing.demand import LENGTHS, is_list
 from lorapick.plan.sizing.memory import other_kv
 from lorapick.plan.sizing.search import Point
 from lorapick.plan.sizing.size import Sized
 from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
+from lorapick.sim.workload.processes import Poisson
 
 GPU_HOUR = next(each for each in WASTE if each.name == "price")
 """Price of a GPU and hour: the same as of `lorapick plan bill`."""
@@ -44,8 +46,9 @@ def sizing_report(sized: Sized, price: Price) -> Report:
     answers = [each.best for each in sized.found if each.best is not None]
     other = other_kv(asked.memory)
     notes = [*_verdict(sized, found), *sized.refused, *([] if other is None else [other])]
+    notes += _assumed_lengths(sized)
     if found is not None:
-        notes += [_MONOTONE, _SPARES]
+        notes += [*_why(answers, found), _MONOTONE, _SPARES]
     return Report(
         f"pods and slots for {asked.scenario.title}: P95 of at most {shown(asked.limits.p95, 's')}, "
         f"{shown(asked.limits.lost, 'share')} lost",
@@ -65,6 +68,29 @@ _MONOTONE = (
     "tried, unless the range begins there."
 )
 _SPARES = "Spare pods stand by for one that fails: what is left keeps the limits. They are no part of what was played."
+
+
+def _assumed_lengths(sized: Sized) -> Iterator[str]:
+    """Token counts that nobody gave decide about latency, and so about all of the answer."""
+    told = {"prompt": f"prompts of {sized.traffic.prompt:,.0f}", "output": f"answers of {sized.traffic.output:,.0f}"}
+    if sized.asked.unsaid:
+        options = ", ".join(f"--{name}" for name in sized.asked.unsaid)
+        yield (
+            f"Tokens are assumed, since nobody gave them: {' and '.join(told[name] for name in sized.asked.unsaid)} "
+            f"({LENGTHS}). Latency follows them; give your own ({options})."
+        )
+
+
+def _why(answers: Sequence[Point], found: Point) -> Iterator[str]:
+    """Why this one, where others have as few pods."""
+    others = [each for each in answers if each.pods == found.pods and each != found]
+    if others:
+        listed = ", ".join(f"{each.slots} slots {shown(each.p95, 's')}" for each in others)
+        yield (
+            f"As few pods do with other slots: P95 is {shown(found.p95, 's')} with {found.slots}, and with {listed}. "
+            "All cost the same, so the lowest P95 is called cheapest; of equal ones that with the fewest slots. Fewer "
+            "slots leave more KV."
+        )
 
 
 def _verdict(sized: Sized, found: Point | None) -> Iterator[str]:
@@ -162,11 +188,11 @@ def _effort(sized: Sized) -> Iterator[Figure]:
     points = [each for one in sized.found for each in one.tried]
     runs = [outcome for each in points for outcome in each.outcomes]
     yield Figure(
-        "asked for",
+        "requests per second, as drawn",
         sized.traffic.rate,
         "req/s",
-        f"{len(sized.traffic.demand)} adapters",
-        "the demand's arrivals, as drawn",
+        f"for {len(sized.traffic.demand)} adapters in the first run; what was asked for is a mean{_mean_rate(sized)}",
+        f"arrivals of seed {sized.asked.scenario.run.seed}",
     )
     fewest = min(each.arrivals for each in runs)
     yield Figure(
@@ -179,6 +205,7 @@ def _assumptions(sized: Sized, price: Price) -> Iterator[Figure]:
     asked = sized.asked
     fleet, run = asked.scenario.fleet, asked.scenario.run
     limits = fleet.limits
+    yield from _lengths(sized)
     yield Figure("policy", asked.policy, "", "how the picker chooses", "--policy, or the configuration's default")
     yield Figure("p95", asked.limits.p95, "s", "highest that is allowed, in every seed", GIVEN)
     yield Figure("most lost", asked.limits.lost, "share", "failed, rejected, abandoned / arrivals", "--lost")
@@ -196,8 +223,28 @@ def _assumptions(sized: Sized, price: Price) -> Iterator[Figure]:
         yield Figure(f"scenario, {number}", words, "", "assumed by it", asked.scenario.source)
 
 
+def _mean_rate(sized: Sized) -> str:
+    """The rate of a list, in words; of a scenario it may change over time."""
+    scenario = sized.asked.scenario
+    process = scenario.workload.flows[0].process if is_list(scenario) else None
+    return f" of {process.rate:g}" if isinstance(process, Poisson) else ""
+
+
+def _lengths(sized: Sized) -> Iterator[Figure]:
+    """Tokens, as they were drawn."""
+    for name, mean, what in (
+        ("prompt", sized.traffic.prompt, "of a prompt, mean of those drawn"),
+        ("output", sized.traffic.output, "of an answer, mean of those drawn"),
+    ):
+        if name in sized.asked.unsaid:
+            source = f"assumed: {LENGTHS}"
+        else:
+            source = GIVEN if is_list(sized.asked.scenario) else "the scenario"
+        yield Figure(name, mean, "tokens", what, source)
+
+
 def _length(sized: Sized) -> str:
-    if sized.asked.scenario.name != "demand":
+    if not is_list(sized.asked.scenario):
         return "the scenario's run, or --seconds"
     return "max(2,000 requests / rate, 20 × p95, 60 s) / 0.8, or --seconds"
 
@@ -242,7 +289,7 @@ def _frontier(answers: Sequence[Point], found: Point | None, *, price: Price) ->
         for each in sorted(answers, key=lambda point: (point.pods, point.slots))
     )
     return tabled(
-        "least pods by slots; frontier: nothing has fewer pods and as much KV, or more KV on as few",
+        "least pods by slots; frontier: nothing beats it in pods, KV and P95",
         (*_POINT, ("an hour", "USD"), ("frontier", ""), ("cheapest", "")),
         values=values,
         formula=f"{_POINT_FORMULA}; an hour = pods × 1 GPU × {shown(price.dollars, 'USD')}",

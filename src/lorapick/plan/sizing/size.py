@@ -30,6 +30,8 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int
     limits: Limits
     memory: Memory
+    unsaid: tuple[str, ...] = ()
+    """Token counts that nobody gave, see `demand.unsaid_lengths`."""
 
 
 class Sized(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ def sizing(folder, *, p95=0.5, pods=(1, 3), slots=(1, 2, 6), seeds=1, **changes)
     """What is asked, for 8 simulated seconds of six adapters."""
     file = folder / "demand.txt"
     file.write_text(LIST)
-    scenario = read_demand(str(file), Unsaid(seconds=8.0), limit=p95)
+    scenario = read_demand(str(file), Unsaid(seconds=8.0, prompt="200", output="[4, 12]"), limit=p95)
     values = {
         "scenario": scenario,
         "policy": "weighted",

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lorapick.plan.scenario_files import load_scenario
-from lorapick.plan.sizing.demand import DemandError, Unsaid, read_demand, run_length
+from lorapick.plan.sizing.demand import DemandError, Unsaid, read_demand, run_length, unsaid_lengths
 from lorapick.plan.sizing.memory import MODELS, memory, other_kv
 from lorapick.plan.sizing.report import GPU_HOUR
 from lorapick.sim.hardware import PRESETS
@@ -26,9 +26,24 @@ def test_rates_of_a_list_are_the_scenarios(tmp_path):
     (flow,) = scenario.workload.flows
     assert (flow.process.rate, flow.adapters) == (10.0, ("legal", "medical", "sales"))
     assert shares(flow.popularity, 3).tolist() == pytest.approx([0.6, 0.3, 0.1])
-    assert (flow.sizes.prompt, flow.sizes.output) == (FixedLength(200), UniformLength(4, 12))
+    assert (flow.sizes.prompt, flow.sizes.output) == (FixedLength(1155), FixedLength(211))
     assert scenario.settings.picking.policy == "weighted"
     assert scenario.fleet.limits.max_cpu_loras == 3, "all lie in host memory"
+
+
+@pytest.mark.parametrize(
+    ("unsaid", "names"),
+    [
+        ({}, ("prompt", "output")),
+        ({"prompt": "9"}, ("output",)),
+        ({"overrides": {"arrivals.tokens.output": "{lognormal: {mean: 80, cv: 1}}"}}, ("prompt",)),
+        ({"overrides": {"arrivals.tokens": "{prompt: 9, output: 9}"}}, ()),
+    ],
+)
+def test_which_token_counts_nobody_gave(tmp_path, unsaid, names):
+    scenario = listed(tmp_path, "legal 6\n", **unsaid)
+    assert unsaid_lengths(scenario, Unsaid(**unsaid)) == names
+    assert unsaid_lengths(load_scenario("saas-50"), Unsaid()) == ()
 
 
 def test_what_a_list_does_not_say_is_taken_from_options(tmp_path):
@@ -79,7 +94,7 @@ def test_a_scenario_stays_as_it_is_but_for_what_is_overridden(tmp_path):
         ("a 1\na 2\n", "demand.txt", "more than once"),
         ("+ a\n- b\n", "demand.txt", "give the list itself"),
         ("{a: 50, b: 50}", "demand.yaml", "give the list itself"),
-        ("a,b 1\n", "demand.txt", "comma"),
+        ("a,b 1\n", "demand.txt", "no number"),
         ("t,adapter\n1,a\n", "demand.csv", "lorapick plan pins"),
         ("{pods: 3}: [", "demand.yaml", "demand.yaml"),
         ("[{name: a, rate: 1, pin: {pods: [pod-01]}}]", "demand.yaml", "pin it by replicas"),

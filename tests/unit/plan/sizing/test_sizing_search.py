@@ -136,6 +136,24 @@ def test_the_frontier_leaves_out_what_something_beats():
     assert frontier([roomy, few, point(3, 4, blocks=800), beaten]) == (few, point(3, 4, blocks=800), roomy)
 
 
+@given(
+    many=st.lists(st.tuples(st.integers(1, 4), st.sampled_from((0.1, 0.2, 0.3))), min_size=1, max_size=8),
+    unified=st.booleans(),
+)
+def test_the_cheapest_is_on_the_frontier(many, unified):
+    answers = [
+        point(pods, slots, blocks=900 if unified else 900 - slots, p95=p95)
+        for slots, (pods, p95) in enumerate(many, start=1)
+    ]
+    assert cheapest(found(*answers)) in frontier(answers)
+
+
+def test_a_lower_p95_is_worth_a_place_on_the_frontier():
+    roomy, fast, slow = point(1, 4, blocks=900, p95=0.6), point(1, 8, blocks=800, p95=0.5), point(1, 16, blocks=700)
+    assert frontier([roomy, fast, slow]) == (fast, roomy)
+    assert cheapest(found(roomy, fast, slow)) == fast
+
+
 def test_the_cheapest_has_fewest_pods_then_the_lowest_p95_then_the_fewest_slots():
     assert cheapest(found(point(3, 4, blocks=1, p95=0.1), point(2, 8, blocks=1, p95=0.9))).pods == 2
     assert cheapest(found(point(2, 4, blocks=2, p95=0.9), point(2, 8, blocks=1, p95=0.4))).slots == 8
