@@ -87,7 +87,10 @@ def lines(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> Iterator[byte
 @contextmanager
 def _connected(admin: str, timeout: float) -> Iterator[http.client.HTTPConnection]:
     host, port = _address(admin)
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    except http.client.InvalidURL:
+        raise _no_address(admin) from None
     try:
         yield connection
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -117,8 +120,12 @@ def _address(admin: str) -> tuple[str, int]:
     except ValueError:
         host, port = None, 0
     if not host:
-        raise AdminError(f"--admin {admin!r} is no address of an admin API; give one like {DEFAULT}")
+        raise _no_address(admin)
     return host, port
+
+
+def _no_address(admin: str) -> AdminError:
+    return AdminError(f"--admin {admin!r} is no address of an admin API; give one like {DEFAULT}")
 
 
 def decode(body: bytes, kind: type[AnswerT], admin: str) -> AnswerT:

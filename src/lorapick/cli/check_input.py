@@ -19,10 +19,10 @@ from lorapick.plan.gate.compatibility import AdapterFiles, faults
 from lorapick.plan.gate.names import clashes, strangers
 from lorapick.plan.gate.reading import LARGEST, parse, split_of
 from lorapick.plan.gate.rollout import Listed, Rollout, RolloutError, Traffic, after, near, today
-from lorapick.plan.gate.values import Finding, Plan
+from lorapick.plan.gate.values import Finding, Level, Plan
 from lorapick.plan.prediction.values import Demand, FleetShape
 from lorapick.plan.sizes.models import BaseModel, read_model
-from lorapick.wire.adapter_source import AdapterSourceError
+from lorapick.wire.adapter_source import AdapterSourceError, LocalPath, parse_source
 from lorapick.wire.peft import CONFIG_FILE, WEIGHTS_FILE, facts
 
 MOST_PODS = 10_000
@@ -63,6 +63,8 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
 
     rollout: Rollout
     files: Mapping[AdapterName, AdapterFiles]
+    unseen: tuple[AdapterName, ...] = ()
+    """Those that name a source in which nothing can be seen from here."""
 
     @property
     def meant(self) -> tuple[Listed, ...]:
@@ -100,7 +102,7 @@ def case_of(fleet: Fleet, asked: Asked, traffic: Traffic) -> Case:
     then = Plan(fleet=_shape(fleet.shape, slots=asked.slots, pods=asked.pods), demand=demand)
     names = [each.adapter for each in demand]
     model = None if asked.model is None else read_model(asked.model)
-    told = _faults(fleet, found, names=names, model=model)
+    told = (*_faults(fleet, found, names=names, model=model), *_not_looked_at(found.unseen), *_too_many(demand, then))
     if asked.today is not None and not asked.undeclared_ok:
         known = dict.fromkeys((*fleet.rates, *(each.name for each in fleet.adapters)))
         told = (*told, *strangers([each.name for each in listed], known, told_by=fleet.told_by, file=str(asked.today)))
@@ -174,12 +176,62 @@ def _rollout(asked: Asked, *, known: Sequence[AdapterName]) -> _Found:
         added = tuple(Listed(name=name, rank=each.facts.rank) for name, each in files.items() if name not in known)
         return _Found(rollout=Rollout(added=added, splits=splits), files=files)
     rollout = parse(_content(path), file=str(path))
-    files = {
-        each.name: files_in(Path(each.source))
-        for each in (*(rollout.adapters or ()), *rollout.added)
-        if each.source is not None and (Path(each.source) / CONFIG_FILE).is_file()
-    }
-    return _Found(rollout=msgspec.structs.replace(rollout, splits=(*rollout.splits, *splits)), files=files)
+    listed = (*(rollout.adapters or ()), *rollout.added)
+    sources = {each.name: _folder(each, beside=path.parent) for each in listed if each.source is not None}
+    files = {name: files_in(folder) for name, folder in sources.items() if folder and (folder / CONFIG_FILE).is_file()}
+    return _Found(
+        rollout=msgspec.structs.replace(rollout, splits=(*rollout.splits, *splits)),
+        files=files,
+        unseen=tuple(name for name in sources if name not in files),
+    )
+
+
+def _folder(each: Listed, *, beside: Path) -> Path | None:
+    """Of an adapter's source, relative ones from the rollout's file on; None: it is on no file system.
+
+    Raises:
+        RolloutError: there is no such folder.
+        AdapterSourceError: it is no source.
+    """
+    text = each.source or ""
+    if text.startswith("hf://"):
+        return None
+    source = parse_source(text)
+    if not isinstance(source, LocalPath):
+        return None
+    folder = beside / source.path
+    if not folder.is_dir():
+        raise RolloutError(
+            f"{each.name}: its source {text} is no folder (relative ones begin beside the rollout's file); correct it, "
+            "or leave it out, and nothing of its files is checked"
+        )
+    return folder
+
+
+def _too_many(demand: Sequence[Demand], then: Plan) -> tuple[Finding, ...]:
+    """Pins on more pods than there are."""
+    pods = len(then.fleet.pods)
+    return tuple(
+        Finding(
+            rule="pins",
+            level=Level.FAIL,
+            message=f"{each.adapter} is pinned with {each.pin.replicas} replicas and there are {pods} pods; lower it",
+            adapter=each.adapter,
+        )
+        for each in demand
+        if each.pin is not None and (each.pin.replicas or 0) > pods
+    )
+
+
+def _not_looked_at(names: Sequence[AdapterName]) -> tuple[Finding, ...]:
+    if not names:
+        return ()
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    message = (
+        f"not looked at: the source of {names[0]}{more} is remote or has no {CONFIG_FILE}, so rank, base model and "
+        "modules are taken as declared"
+    )
+    return (Finding(rule="source", level=Level.WARN, message=message),)
 
 
 def _folders(path: Path) -> dict[AdapterName, Path]:

@@ -1,15 +1,18 @@
 """`lorapick`: finds the command that was asked for, and imports only that.
 
-In: the command line. Out: the command's work and its exit code: 0, 1 for a check that failed, 2 for bad input.
+In: the command line. Out: the command's work and its exit code: 0, 1 for a check that failed, 2 for bad input, and for
+whatever else kept a command from saying its answer: nobody may read a 1 into that.
 Not here: what commands do (each has its file with `register(app)`).
 """
 
+import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -46,7 +49,46 @@ def main() -> None:
     # `up` and `demo` start processes while gRPC's threads run, and no child uses gRPC before it becomes another
     # program. gRPC's own care for forks would only print warnings; it reads this when it is imported.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-    program(sys.argv[1:])()
+    if sys.stdout is None:
+        _unsaid("standard output is closed; send it somewhere, or to /dev/null")
+    try:
+        program(sys.argv[1:])()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            _unsaid(None)  # whoever reads wants no more
+        _flush()
+        raise
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG):
+            _fault()
+        _unsaid(f"the answer cannot be written ({error.strerror})")
+    except Exception:  # noqa: BLE001 - the last place that can give another exit code than Python's 1
+        _fault()
+
+
+def _flush() -> None:
+    """Write what is left of the answer: Python itself would do so too late for another exit code."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _unsaid(None)
+    except OSError as error:
+        _unsaid(f"the answer cannot be written ({error.strerror})")
+
+
+def _fault() -> NoReturn:
+    traceback.print_exc()
+    _unsaid("that was a fault of lorapick itself; nothing is said about what was asked. Please report it")
+
+
+def _unsaid(why: str | None) -> NoReturn:
+    """End with the code of what was not answered."""
+    if why is not None and sys.stderr is not None:
+        print(f"lorapick: {why}", file=sys.stderr)
+    if sys.stdout is not None:
+        # Else Python writes the rest once more when it ends, and its exit code is 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(2) from None
 
 
 def program(arguments: Sequence[str]) -> typer.Typer:

@@ -5,6 +5,7 @@ In: a function of a module, tasks. Out: its results, in the order of the tasks. 
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -75,10 +76,12 @@ _shares: Any = None
 """In a worker: how much of each task is done, in memory that parent and workers share."""
 
 
-def _begin(shares: Any) -> None:
+def _begin(shares: Any, parent: int) -> None:
     global _shares
     _shares = shares
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    # Ctrl-C in a terminal reaches all processes; the parent ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
@@ -112,7 +115,7 @@ def _in_processes(
 
 @contextmanager
 def _pool(workers: int, shares: Any, *, context: SpawnContext) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(shares,))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(shares, os.getpid()))
     try:
         yield pool
     except BaseException:

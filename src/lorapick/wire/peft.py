@@ -137,7 +137,8 @@ def parse_config(content: bytes, *, file: str) -> PeftConfig:
     if len(content) > LARGEST_CONFIG:
         raise PeftError(f"{file}: larger than {LARGEST_CONFIG} bytes, so not an adapter_config.json of PEFT")
     try:
-        config = msgspec.json.decode(content, type=PeftConfig)
+        # Editors on Windows write a byte order mark; PEFT's own files have none.
+        config = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=PeftConfig)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PeftError(f"{file}: {error}; a PEFT adapter_config.json has at least `r` (the rank)") from None
     if config.peft_type not in (None, "LORA"):

@@ -293,3 +293,25 @@ def test_bad_input(arguments, words, monkeypatch):
     result = run(*arguments)
     assert result.exit_code == 2
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("entry", "code", "said"),
+    [
+        ('source: "/doesnotexist"', 2, "is no folder"),
+        ("source: nothere", 2, "is no folder"),
+        ('source: "a\\0b"', 2, "no source has"),
+        ("source: here", 0, "not looked at"),
+        ("source: s3://bucket/a", 0, "not looked at"),
+        ("source: hf://org/a", 0, "not looked at"),
+        ("pin: {replicas: -1}", 2, "-1 replicas"),
+        ("pin: {replicas: 999}", 1, "pinned with 999 replicas"),
+    ],
+)
+def test_sources_and_pins_that_cannot_be(tmp_path, entry, code, said):
+    (tmp_path / "here").mkdir()
+    rollout = tmp_path / "next.yaml"
+    rollout.write_text(f"- {{name: a, rate: 0.1, {entry}}}\n")
+    result = run(*FLEET, str(rollout))
+    assert result.exit_code == code, result.output
+    assert said in " ".join(result.output.split())

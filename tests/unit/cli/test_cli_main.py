@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import pytest
 from typer.testing import CliRunner
 
 from lorapick.cli.main import COMMANDS, program
@@ -40,3 +41,19 @@ def test_help_imports_no_command():
 
 def test_the_version_is_told():
     assert run("--version").output.startswith("lorapick ")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("--version >/dev/full", "cannot be written"),
+        ("--version >&-", "standard output is closed"),
+        ("check --admin 'http://a b/' /dev/null", "no address of an admin API"),
+    ],
+)
+def test_what_is_not_answered_is_never_a_failed_check(command, said):
+    whole = f"{sys.executable} -m lorapick.cli.main {command}"
+    result = subprocess.run(["sh", "-c", whole], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr

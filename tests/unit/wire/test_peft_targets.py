@@ -12,6 +12,7 @@ from lorapick.wire.peft_targets import Targets
 Q0, V0, Q7 = "model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.v_proj", "model.layers.7.self_attn.q_proj"
 EXPERT = "model.layers.7.mlp.experts.0.up_proj"
 HEAD = "lm_head"
+SLOW = r"(\w|\S|.|[a-z])*[!?]"
 
 
 def targets(named=("q_proj",), *, r=8, **more):
@@ -103,3 +104,37 @@ def test_any_pattern_is_used_or_refused(one, other, layers):
         found = targets(one, rank_pattern={other: 4}, exclude_modules=[other], layers_to_transform=layers)
         assert found.reach(Q0) in (True, False)
         assert found.rank(Q0) in (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("target_modules", {"named": SLOW}),
+        ("rank_pattern", {"rank_pattern": {SLOW: 4}}),
+        ("alpha_pattern", {"alpha_pattern": {SLOW: 4.0}}),
+        ("exclude_modules", {"exclude_modules": SLOW}),
+        ("layers_pattern", {"layers_to_transform": [0], "layers_pattern": SLOW}),
+        ("modules_to_save", {"modules_to_save": [SLOW]}),
+    ],
+)
+def test_a_pattern_that_takes_for_ever_is_given_up(key, config):
+    config = dict(config)
+    named, more = config.pop("named", ["q_proj"]), config
+    slow = Targets(
+        PeftConfig(r=8, target_modules=named, lora_alpha=8.0, **more), file="c", left=iter([0.05] * 9).__next__
+    )
+    with pytest.raises(PeftError, match=rf"^c: {key} .*more than 2 s"):
+        slow.reach(Q0), slow.rank(Q0), slow.alpha(Q0)
+
+
+def test_no_pattern_is_matched_when_no_time_is_left():
+    with pytest.raises(PeftError, match="more than 2 s"):
+        Targets(PeftConfig(r=8, rank_pattern={"q_proj": 4}), file="c", left=lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["q" * 10_001, "[[:alpha:]]_proj", "(q_proj){e<=1}"], ids=["long", "class", "inexact"]
+)
+def test_patterns_that_are_not_read(pattern):
+    with pytest.raises(PeftError, match="read"):
+        targets(pattern).reach(Q0)

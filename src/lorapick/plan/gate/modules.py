@@ -12,6 +12,7 @@ from lorapick.core.placement.compat import Misfit, MisfitReason
 from lorapick.model.placement import AdapterFacts
 from lorapick.model.units import AdapterName
 from lorapick.plan.sizes.models import BaseModel
+from lorapick.plan.sizes.patience import patience
 from lorapick.wire.model_config import ModelShape
 from lorapick.wire.model_modules import Projection, outer_modules, projections
 from lorapick.wire.peft import PeftConfig
@@ -29,7 +30,7 @@ def misfits(name: AdapterName, config: PeftConfig, *, facts: AdapterFacts, model
     Raises:
         PeftError: a pattern in its configuration is no regular expression.
     """
-    targets = Targets(config, file=name, usual=USUAL_TARGETS.get(model.shape.model_type, ()))
+    targets = Targets(config, file=name, usual=USUAL_TARGETS.get(model.shape.model_type, ()), left=patience())
     modules = _modules(model.shape)
     strange = _strange(targets, facts, modules=modules, experts=model.shape.experts > 0)
     reached = [each for each in modules if targets.reach(each.module)]

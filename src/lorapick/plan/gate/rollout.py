@@ -165,6 +165,8 @@ def _check(adapters: Sequence[Listed]) -> None:
             )
         if each.rank is not None and each.rank < 1:
             raise RolloutError(f"{each.name} has rank {each.rank}; a rank is 1 or more")
+        if each.pin is not None and each.pin.replicas is not None and each.pin.replicas < 1:
+            raise RolloutError(f"{each.name} is pinned with {each.pin.replicas} replicas; give 1 or more, or no pin")
 
 
 def near(name: AdapterName, known: Iterable[AdapterName]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from lorapick.model.units import Bytes
+from lorapick.plan.sizes.patience import patience
 from lorapick.wire.model_config import ModelShape
 from lorapick.wire.model_modules import Projection, outer_modules, projections
 from lorapick.wire.peft import PeftConfig, PeftError, Tensor, module_of
@@ -113,7 +114,7 @@ def reckoned(config: PeftConfig, shape: ModelShape, *, dtype: str, file: str) ->
     Raises:
         PeftError: a target is no module of the model, none is reached, or a rank is above a module's narrower side.
     """
-    targets = Targets(config, file=file, usual=USUAL_TARGETS.get(shape.model_type, ()))
+    targets = Targets(config, file=file, usual=USUAL_TARGETS.get(shape.model_type, ()), left=patience())
     inner, outer = list(projections(shape)), outer_modules(shape)
     reached = [each for each in inner if targets.reach(each.module)]
     if not targets.all_linear:
@@ -134,7 +135,7 @@ def reckoned(config: PeftConfig, shape: ModelShape, *, dtype: str, file: str) ->
 
 def measured(config: PeftConfig, tensors: Mapping[str, Tensor], *, file: str) -> AdapterSize:
     """The size of an adapter whose file is there: every tensor in it counts, and nothing else."""
-    targets = Targets(config, file=file)
+    targets = Targets(config, file=file, left=patience())
     modules: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         module = module_of(name) if ".lora_" in name else _ENDING.sub("", name)

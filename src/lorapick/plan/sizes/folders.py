@@ -15,10 +15,15 @@ from lorapick.wire.peft import (
     PeftConfig,
     PeftError,
     Tensor,
+    facts,
     header_length,
     parse_config,
+    parse_header,
     parse_tensors,
 )
+
+MOST_PER_BYTE = 8
+"""Numbers of a tensor; of types that are not known, too."""
 
 
 class AdapterFolder(NamedTuple):
@@ -46,9 +51,30 @@ def read_folder(folder: Path) -> AdapterFolder:
     with config.open("rb") as file:
         parsed = parse_config(file.read(LARGEST_CONFIG + 1), file=str(config))
     weights = folder / WEIGHTS_FILE
-    if not weights.is_file():
+    if not weights.exists():
         return AdapterFolder(folder, parsed, None, None)
-    return AdapterFolder(folder, parsed, _tensors(weights), weights.stat().st_size)
+    if not weights.is_file():
+        raise PeftError(f"{weights}: no regular file; put the adapter's own there")
+    tensors = _tensors(weights)
+    _require_alike(parsed, tensors, folder=folder)
+    return AdapterFolder(folder, parsed, tensors, weights.stat().st_size)
+
+
+def _require_alike(config: PeftConfig, tensors: dict[str, Tensor], *, folder: Path) -> None:
+    """That the weights are LoRA's, take the room that their shapes need, and are of this configuration."""
+    weights = folder / WEIGHTS_FILE
+    if not any(".lora_" in name for name in tensors):
+        raise PeftError(f"{weights}: has no tensors of LoRA ({len(tensors)} others); save the adapter again")
+    for name, tensor in tensors.items():
+        if tensor.elements > MOST_PER_BYTE * tensor.size:
+            raise PeftError(
+                f"{weights}: tensor {name!r} of shape {tensor.shape} and type {tensor.dtype} has {tensor.size} bytes; "
+                "save it again"
+            )
+    size = weights.stat().st_size
+    with weights.open("rb") as file:
+        header = file.read(header_length(file.read(LENGTH_BYTES), file=str(weights), file_size=size))
+    facts(config, parse_header(header, file=str(weights), file_size=size), file=str(folder / CONFIG_FILE))
 
 
 def _tensors(weights: Path) -> dict[str, Tensor]:

@@ -49,3 +49,28 @@ def test_any_damage_is_read_or_refused(tmp_path_factory, place, put, weights):
         (folder / name).write_bytes(content[:place] + put + content[place + len(put) :] if hit else content)
     with contextlib.suppress(PeftError):
         assert read_folder(folder).config.r >= 1
+
+
+def test_weights_that_are_no_file_are_refused(tmp_path):
+    write_adapter(tmp_path / "a")
+    weights = tmp_path / "a" / "adapter_model.safetensors"
+    weights.unlink(missing_ok=True)
+    weights.mkdir()
+    with pytest.raises(PeftError, match="no regular file"):
+        read_folder(tmp_path / "a")
+
+
+def test_weights_without_lora_are_refused(tmp_path):
+    write_adapter(tmp_path / "a")
+    header = b'{"__metadata__":{}}'
+    (tmp_path / "a" / "adapter_model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(PeftError, match="no tensors of LoRA"):
+        read_folder(tmp_path / "a")
+
+
+def test_shapes_without_bytes_are_refused(tmp_path):
+    write_adapter(tmp_path / "a")
+    header = b'{"x.lora_A.weight":{"dtype":"ODD","shape":[8,1000000],"data_offsets":[0,2]}}'
+    (tmp_path / "a" / "adapter_model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"ab")
+    with pytest.raises(PeftError, match="save it again"):
+        read_folder(tmp_path / "a")
