@@ -240,9 +240,12 @@ def _summary(asked: Asked, options: LogOptions) -> LogSummary:
     if not asked.logs:
         raise ValueError("name request logs: JSON lines, CSV or Parquet; or what a warehouse counted (--counted)")
     from lorapick.plan.logs.counting import count_logs
+    from lorapick.plan.logs.doubts import refuse_timeless
 
     with progress_bar("counting") as progress:
-        return count_logs(asked.logs, options=options, progress=progress)
+        summary = count_logs(asked.logs, options=options, progress=progress)
+    refuse_timeless(summary)
+    return summary
 
 
 # -- output

@@ -1,11 +1,12 @@
 """Times in logs that are likely to be wrong.
 
-In: counted logs. Out: a sentence. Not here: what pins make of logs (see `plan.pins.notes`).
+In: counted logs. Out: a sentence, or a refusal. Not here: what pins make of logs (see `plan.pins.notes`).
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from lorapick.plan.logs.options import LogError
 from lorapick.plan.logs.values import LogSummary
 
 
@@ -17,6 +18,20 @@ def doubts(summary: LogSummary) -> Iterator[str]:
             f"{summary.too_old:,} of {rows:,} rows with a time are older than the days asked for, counted back from "
             f"the newest, {_moment(summary.end)}. If that one is wrong, so is all that follows: correct or remove rows "
             "with such times, or read more days (--days)."
+        )
+
+
+def refuse_timeless(summary: LogSummary) -> None:
+    """Refuse logs of which most rows have no time that can be read: what is left is no picture of them.
+
+    Raises:
+        LogError: with the counts, and the option that names another column.
+    """
+    timed = summary.requests + summary.without_adapter + summary.too_old
+    if summary.without_time > timed:
+        raise LogError(
+            f"{summary.without_time:,} of {summary.without_time + timed:,} rows have no time that can be read in the "
+            f"column {summary.columns.get('time', '?')!r}; name another one (--time-column), or remove such rows"
         )
 
 
