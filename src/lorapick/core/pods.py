@@ -6,6 +6,7 @@ Not here: residency rules (see `core.residency.table`), request life (see `core.
 
 import msgspec
 
+from lorapick.core import splitting
 from lorapick.core.admission.pressure import tier_of
 from lorapick.core.placement import opening
 from lorapick.core.placement.compat import drift
@@ -69,8 +70,9 @@ def on_changed(state: FleetState, event: PodChanged, *, now: Seconds) -> list[Ef
 def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Effect]:
     row = state.columns.row_of[pod.name]
     load = state.loads[row]
+    effects: list[Effect] = []
     if state.columns.targets[row].address != pod.address:
-        _restart(state, row, now=now)
+        effects += _restart(state, row, now=now, cause=cause)
         load.circuit_open = False
         gate(state, row)
         state.columns.good_until(row, now + state.settings.scrape.stale_after)
@@ -81,7 +83,7 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
     stir(state, now=now)
     state.recount()
     state.refresh(row)
-    return release(state, row, now=now, cause=cause)
+    return [*effects, *release(state, row, now=now, cause=cause)]
 
 
 def on_draining(state: FleetState, event: PodDraining, *, now: Seconds) -> list[Effect]:
@@ -134,7 +136,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     load, report = state.loads[row], event.report
     effects: list[Effect] = []
     if _restarted(state, row, report=report):
-        _restart(state, row, now=now)
+        effects += _restart(state, row, now=now, cause=event.id)
         effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
     # A scraper that stretched its interval to keep to its budget must not make every pod look stale.
     patience = max(state.settings.scrape.stale_after, MISSED_SCRAPES * (event.every or 0.0))
@@ -165,6 +167,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     # Last: who was let in just now is not idle.
+    effects += splitting.keep(state, row, now=now, cause=event.id)
     told = restore(state, row, since=since, now=now, cause=event.id)
     return [*effects, *(told or relieve(state, row, since=since, now=now, cause=event.id))]
 
@@ -214,7 +217,7 @@ def _restarted(state: FleetState, row: int, *, report: PodReport) -> bool:
     return preemptions is not None and report.preemptions is not None and report.preemptions < preemptions
 
 
-def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
+def _restart(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
     state.loads[row].restarted()
     state.prefixes.clear(row)
     state.quarantine.gone(row)
@@ -223,6 +226,7 @@ def _restart(state: FleetState, row: int, *, now: Seconds) -> None:
     state.residency.restart(row, now=now)
     opening.warm(state, row, now=now)
     stir(state, now=now)
+    return lose_legs(state, row, now=now, cause=cause)
 
 
 def _pressure(state: FleetState, row: int, *, report: PodReport, cause: int) -> list[Effect]:

@@ -114,7 +114,9 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
     flight = state.flights.get(event.request_id)
     if flight is None:
         return []
-    effects = _leg_over(state, flight, ok=True if flight.request.stream else None, now=now, cause=event.id)
+    # An error says nothing of the prefill, nor do headers that come with the whole answer of when it was over.
+    went_well = True if flight.request.stream and event.status < 400 else None
+    effects = _leg_over(state, flight, ok=went_well, now=now, cause=event.id)
     if flight.row < 0 or event.status >= 400:
         return effects
     flight.started = True
@@ -154,9 +156,9 @@ def _leg_over(state: FleetState, flight: Flight, *, ok: bool | None, now: Second
 def expire_legs(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Prefills that should have been over for long are, as far as the pods that did them are concerned."""
     effects: list[Effect] = []
-    for request_id in state.legs.overdue(now):
+    for request_id, sent in state.legs.overdue(now):
         flight = state.flights.get(request_id)
-        if flight is not None and flight.leg is not None:
+        if flight is not None and flight.leg is not None and flight.leg.sent == sent:
             state.tally.legs_overdue += 1
             row = flight.leg.row
             effects += splitting.overdue(state, flight, now=now, cause=cause)

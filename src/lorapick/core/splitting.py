@@ -9,9 +9,10 @@ nothing of the request, so that its adapter there has only our word against an e
 """
 
 from copy import copy
+from math import inf
 
 from lorapick.core.admission.leg_times import LegInFlight
-from lorapick.core.columns import TIER_BITS
+from lorapick.core.columns import CODE, TIER_BITS
 from lorapick.core.picking.filters import passing
 from lorapick.core.picking.legs import Leg, Legs
 from lorapick.core.picking.pairing import split
@@ -26,6 +27,7 @@ from lorapick.core.state import FleetState, Flight
 from lorapick.model.disaggregation import Choice, Decide, PairCosts
 from lorapick.model.effects import Effect
 from lorapick.model.placement import Why
+from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
@@ -45,28 +47,33 @@ def find_legs(state: FleetState, query: Query, *, request: Request) -> Legs | No
     Nobody waits for a pod to prefill: the pod that decodes can do it.
     """
     settings, columns = state.settings.disaggregation, state.columns
-    leg_query = as_leg(query)
-    rows = _without_second_load(state, query, rows=passing(leg_query, columns, now=state.now))
-    if not rows:
-        return None
     known = tokens_of(request)
     if known is None and settings.decide is not Decide.ALWAYS:
         return None
+    rows = [row for row in passing(as_leg(query), columns, now=state.now) if not state.legs.paused(row, now=state.now)]
+    rows = _without_second_load(state, query, rows=rows)
+    if not rows:
+        return None
     tokens = UNKNOWN_TOKENS if known is None else known
-    free = columns.free_slots
-    found = sorted(
-        (_leg(state, query, row=row, tokens=tokens) for row in rows),
-        key=lambda leg: (leg.seconds + leg.price, -free[leg.row]),
-    )
+    return _best_of_each_place(state, [_leg(state, query, row=row, tokens=tokens) for row in rows], tokens=tokens)
+
+
+def _best_of_each_place(state: FleetState, legs: list[Leg], *, tokens: Tokens) -> Legs:
+    settings, free = state.settings.disaggregation, state.columns.free_slots
     by_zone: dict[str, Leg] = {}
     by_node: dict[str, Leg] = {}
-    for leg in found:
-        node = leg.pod.labels.get(settings.node_label)
-        if leg.pod.zone is not None:
-            by_zone.setdefault(leg.pod.zone, leg)
-        if node is not None:
-            by_node.setdefault(node, leg)
-    return Legs(settings, tokens, state.legs.per_token, found[0], by_zone, by_node)
+    best, least = legs[0], (inf, 0.0)
+    ranks: dict[int, tuple[float, float]] = {}
+    for leg in legs:
+        rank = ranks[leg.row] = (leg.seconds + leg.price, -free[leg.row])
+        if rank < least:
+            best, least = leg, rank
+        zone, node = leg.pod.zone, leg.pod.labels.get(settings.node_label)
+        if zone is not None and (zone not in by_zone or rank < ranks[by_zone[zone].row]):
+            by_zone[zone] = leg
+        if node is not None and (node not in by_node or rank < ranks[by_node[node].row]):
+            by_node[node] = leg
+    return Legs(settings, tokens, state.legs.per_token, best, by_zone, by_node)
 
 
 def as_leg(query: Query) -> Query:
@@ -125,9 +132,21 @@ def choose(
     if settings.decide is not Decide.ALWAYS and uncached < settings.uncached_tokens:
         state.tally.splits["alone"] += 1
         return -1, None
-    other = pick(as_leg(query), state.columns, now=state.now, draw=draw, policy=policy, fallbacks=0).row
+    leg_query = as_leg(query)
+    leg_query.mask = _with_paused(state, leg_query.mask)
+    other = pick(leg_query, state.columns, now=state.now, draw=draw, policy=policy, fallbacks=0).row
     state.tally.splits["split" if other not in (-1, row) else "nobody_prefills"] += 1
     return (-1 if other == row else other), None
+
+
+def _with_paused(state: FleetState, mask: bytearray | None) -> bytearray | None:
+    paused = [row for row in state.loads if state.legs.paused(row, now=state.now)]
+    if not paused:
+        return mask
+    found = bytearray(state.columns.rows) if mask is None else bytearray(mask)
+    for row in paused:
+        found[row] = found[row] or CODE[Reason.CIRCUIT_OPEN]
+    return found
 
 
 def joint(state: FleetState) -> bool:
@@ -185,6 +204,9 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
     if leg is not None:
         if ok:
             state.legs.learn(leg, now=now)
+            state.legs.worked(leg.row)
+        elif ok is False and leg.row in state.loads:
+            state.legs.failed(leg.row, now=now)
         load = _leave(state, flight, leg=leg, now=now, ok=ok)
     flight.ran_from = now if ok is not None else None
     reserved, flight.reserved = flight.reserved, False
@@ -236,6 +258,19 @@ def _leave(state: FleetState, flight: Flight, *, leg: LegInFlight, now: Seconds,
     state.signals.left(state.columns.targets[row].pod, sent=leg.sent, now=now)
     state.refresh(row)
     return load
+
+
+def keep(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
+    """Touch again what is reserved on a pod and would be the next to go, if the touch before it failed.
+
+    Until one succeeds no load may begin there.
+    """
+    home = state.residency.home(row)
+    if not home.endangers_reserved():
+        return []
+    name = home.shadow.next_out(home.busy)
+    assert name is not None
+    return giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
 
 
 def pod_gone(state: FleetState, row: int) -> list[Flight]:

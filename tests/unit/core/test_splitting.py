@@ -3,12 +3,13 @@
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from lorapick.core.splitting import UNKNOWN_TOKENS, tokens_of
 from lorapick.model import events
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.effects import Touch
-from lorapick.model.events import Touched
+from lorapick.model.events import Touched, TouchFailed
 from lorapick.model.pods import Role
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import PickingSettings, Settings
@@ -247,6 +248,65 @@ def test_where_a_slot_is_reserved_only_its_answer_ends_a_commanded_load():
         assert book.tier("d2", "legal") == "loading"
     book.apply(Touched, pod="d2", adapter="legal")
     assert book.tier("d2", "legal") == "gpu_serving"
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_streamed_error_says_nothing_of_the_prefill(status):
+    book = book_of()
+    before = book.fleet.state.legs.per_token
+    book.arrive("legal", **LONG)
+    assert not [line for line in book.start("r1", status=status) if "load_ended pod=p1" in line]
+    assert book.tier("p1", "legal") == "loading"
+    book.end("r1", Outcome.FAILED, status=status)
+    assert book.fleet.state.legs.per_token == before
+
+
+@pytest.mark.parametrize("choice", [*Choice])
+def test_a_pod_that_fails_every_prefill_at_once_draws_nobody(choice):
+    book = book_of(more=("prefill",), choice=choice)
+    sent = []
+    for _ in range(30):
+        book.arrive("legal", **LONG)
+        where = book.effects[0].prefill
+        sent.append(where.pod if where is not None else None)
+        if where is not None:
+            book.prefilled(f"r{len(sent)}", ok=where.pod != "p1")
+        book.end(f"r{len(sent)}", status=200)
+    assert sent.count("p1") <= 4
+    assert sent.count("p3") >= 20
+
+
+def test_an_id_that_comes_again_is_no_older_for_that():
+    book = book_of()
+    book.arrive("legal", id="again", prompt_tokens=2000)
+    book.end("again", Outcome.ABANDONED)
+    book.wait(0.9)
+    book.report("p1")
+    book.report("d2")
+    book.arrive("legal", id="again", prompt_tokens=2000)
+    book.wait(0.2)
+    assert tally(book).legs_overdue == 0
+
+
+def test_a_prefilling_process_that_is_another_one_has_lost_what_it_did():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.change(replace(pods(p1="prefill")[0], address="elsewhere:1"))
+    assert tally(book).legs_lost == 1
+    assert book.fleet.state.legs.queued == {}
+
+
+def test_a_touch_that_failed_is_tried_again_while_the_slot_is_reserved():
+    book = book_of()
+    for name in ("legal", "code"):
+        book.use(name, "d2")
+    book.arrive("legal", **LONG)
+    book.apply(TouchFailed, pod="d2", adapter="legal", why="no answer")
+    told = []
+    for _ in range(30):
+        told += book.wait(1.0)
+        told += [*book.report("p1"), *book.report("d2")]
+    assert "Touch" in told
 
 
 def test_both_sides_go_round():

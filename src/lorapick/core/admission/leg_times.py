@@ -20,6 +20,14 @@ LATE = 4.0
 """Times what a leg was expected to take after which it counts as over when nobody says so: the answer of a request
 that is not streamed comes at the end of everything."""
 LEAST_LATE: Seconds = 1.0
+MOST_LATE: Seconds = 300.0
+LEAST_PER_TOKEN, MOST_PER_TOKEN = 1e-7, 1e-1
+"""Seconds, between which the estimate stays."""
+PATIENT = 3
+"""Prefills in a row that may fail on one pod before it is left alone."""
+PAUSE: Seconds = 1.0
+"""For how long at first; it doubles with each more."""
+LONGEST_PAUSE: Seconds = 60.0
 FIRST_PER_TOKEN: Seconds = 1e-4
 """Until it is learnt: an 8B model on an H100 takes a third of it, a 70B model three times as much."""
 
@@ -40,13 +48,16 @@ class LegInFlight(NamedTuple):
 class LegTimes:
     """What prefill takes, and what is being prefilled where."""
 
-    __slots__ = ("_due", "next_due", "per_token", "queued")
+    __slots__ = ("_due", "_failures", "next_due", "per_token", "queued")
 
     def __init__(self) -> None:
         self.per_token: Seconds = FIRST_PER_TOKEN
         self.queued: dict[int, Tokens] = {}
         """Tokens of legs in flight, by row."""
-        self._due: list[tuple[Seconds, RequestId]] = []
+        self._due: list[tuple[Seconds, RequestId, Seconds]] = []
+        """When it counts as over, of whom, sent when; ends are not taken out."""
+        self._failures: dict[int, tuple[int, Seconds]] = {}
+        """Prefills in a row that failed, and until when nobody is sent there, by row."""
         self.next_due: Seconds = inf
         """When the next leg counts as over."""
 
@@ -54,8 +65,8 @@ class LegTimes:
         """A leg begins."""
         if leg.tokens:
             self.queued[leg.row] = self.queued.get(leg.row, 0) + leg.tokens
-        expected = (leg.tokens + leg.ahead) * self.per_token
-        heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id))
+        expected = min((leg.tokens + leg.ahead) * self.per_token, MOST_LATE)
+        heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id, leg.sent))
         self.next_due = self._due[0][0]
 
     def end(self, leg: LegInFlight) -> None:
@@ -70,19 +81,38 @@ class LegTimes:
         """It went well, without a load: its length says what a token takes."""
         work = leg.tokens + leg.ahead
         if work > 0 and (leg.tier is None or leg.tier.on_gpu):
-            self.per_token *= 1.0 + STEP if now - leg.sent > work * self.per_token else 1.0 - STEP
+            moved = self.per_token * (1.0 + STEP if now - leg.sent > work * self.per_token else 1.0 - STEP)
+            self.per_token = min(max(moved, LEAST_PER_TOKEN), MOST_PER_TOKEN)
 
-    def overdue(self, now: Seconds) -> list[RequestId]:
-        """Requests whose legs should have been over by now; some of them are."""
+    def overdue(self, now: Seconds) -> list[tuple[RequestId, Seconds]]:
+        """Requests whose legs should have been over by now, with when they were sent; some of them are."""
         found = []
         while self._due and self._due[0][0] <= now:
-            found.append(heappop(self._due)[1])
+            _, request_id, sent = heappop(self._due)
+            found.append((request_id, sent))
         self.next_due = self._due[0][0] if self._due else inf
         return found
 
     def gone(self, row: int) -> None:
-        """A pod went."""
+        """A pod went, or its process is another one."""
         self.queued.pop(row, None)
+        self._failures.pop(row, None)
+
+    # -- pods that fail
+
+    def worked(self, row: int) -> None:
+        """A prefill went well there."""
+        self._failures.pop(row, None)
+
+    def failed(self, row: int, *, now: Seconds) -> None:
+        """A prefill failed there. After some in a row nobody is sent for a while: the queue of who fails is short."""
+        count = self._failures.get(row, (0, 0.0))[0] + 1
+        pause = 0.0 if count < PATIENT else min(PAUSE * 2.0 ** min(count - PATIENT, 16), LONGEST_PAUSE)
+        self._failures[row] = (count, now + pause)
+
+    def paused(self, row: int, *, now: Seconds) -> bool:
+        """Whether nobody is sent there now."""
+        return row in self._failures and now < self._failures[row][1]
 
 
 def splits(roles: Iterable[Role], *, decide: Decide) -> bool:

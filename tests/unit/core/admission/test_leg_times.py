@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.core.admission.leg_times import FIRST_PER_TOKEN, LATE, LEAST_LATE, LegInFlight, LegTimes, splits
+from lorapick.core.admission.leg_times import (
+    FIRST_PER_TOKEN,
+    LATE,
+    LEAST_LATE,
+    LEAST_PER_TOKEN,
+    LONGEST_PAUSE,
+    MOST_PER_TOKEN,
+    PATIENT,
+    PAUSE,
+    LegInFlight,
+    LegTimes,
+    splits,
+)
 from lorapick.model.disaggregation import Decide
 from lorapick.model.pods import Role
 from lorapick.model.tiers import Tier
@@ -35,9 +47,9 @@ def test_a_leg_is_overdue_after_some_times_what_was_expected():
     times.begin("short", leg(tokens=10))
     times.begin("long", leg(tokens=50_000, ahead=50_000))
     assert times.next_due == LEAST_LATE
-    assert times.overdue(LEAST_LATE) == ["short"]
+    assert times.overdue(LEAST_LATE) == [("short", 0.0)]
     assert times.next_due == pytest.approx(LATE * 100_000 * FIRST_PER_TOKEN)
-    assert times.overdue(1e6) == ["long"]
+    assert times.overdue(1e6) == [("long", 0.0)]
     assert times.next_due == inf
 
 
@@ -62,6 +74,33 @@ def test_a_leg_without_tokens_teaches_nothing():
     times = LegTimes()
     times.learn(leg(tokens=0), now=9.0)
     assert times.per_token == FIRST_PER_TOKEN
+
+
+def test_the_estimate_stays_where_it_can_come_back_from():
+    times = LegTimes()
+    for _ in range(20_000):
+        times.learn(leg(tokens=1000), now=0.0)
+    assert times.per_token == LEAST_PER_TOKEN
+    for _ in range(20_000):
+        times.learn(leg(tokens=1), now=1e6)
+    assert times.per_token == MOST_PER_TOKEN
+
+
+def test_who_fails_again_and_again_is_left_alone_for_longer_and_longer():
+    times = LegTimes()
+    for _ in range(PATIENT - 1):
+        times.failed(1, now=5.0)
+    assert not times.paused(1, now=5.0)
+    times.failed(1, now=5.0)
+    assert times.paused(1, now=5.0 + PAUSE / 2)
+    assert not times.paused(1, now=5.0 + PAUSE)
+    for _ in range(5000):
+        times.failed(1, now=9.0)
+    assert times.paused(1, now=9.0 + LONGEST_PAUSE - 0.1)
+    assert not times.paused(1, now=9.0 + LONGEST_PAUSE)
+    times.worked(1)
+    times.failed(1, now=99.0)
+    assert not times.paused(1, now=99.0)
 
 
 def test_a_pod_that_goes_takes_its_tokens_along():
