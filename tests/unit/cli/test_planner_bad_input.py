@@ -103,6 +103,7 @@ rollouts = (
 @example((".yaml", b"a: !!int ''"), "text", ())
 @example((".yaml", b"a: !!bool x\nb: !!timestamp y"), "text", ())
 @example((".yaml", b"&a [*a]"), "text", ())
+@example((".json", b'{"split": null}'), "text", ())
 @example((".yaml", b"[" * 100_000), "text", ())
 def test_any_rollout(fleet: Path, rollout: tuple[str, bytes], form: str, rate: tuple[object, ...]) -> None:
     file = fleet.parent / f"rollout{rollout[0]}"

@@ -113,8 +113,8 @@ def test_nothing_is_lost_between_two_pods(policy):
 def test_sides_do_what_they_are_for():
     report = run(tiny(SPLIT, **LONG), policy="cost")
     prefill, decode = report.sides
-    assert prefill.share("prefill") > 5 * decode.share("prefill")
-    assert decode.share("decode") > 5 * prefill.share("decode")
+    assert prefill.share("prefill") > 3 * decode.share("prefill")
+    assert decode.share("decode") > 3 * prefill.share("decode")
     assert METRICS["split_share"].of(report.whole) > 0.5
     assert METRICS["tpot_p95_ms"].of(report.whole) > 10
     assert METRICS["transfer_p95_ms"].of(report.whole) >= 5

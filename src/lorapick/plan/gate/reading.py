@@ -171,10 +171,10 @@ def _is_split(found: Any) -> bool:
 
 
 def _splits(found: Sequence[Any]) -> tuple[dict[str, float], ...]:
-    wrong = next((each for each in found if not _is_split(each)), None)
-    if wrong is not None:
-        # Not as it is: what YAML's aliases repeat may be larger than any memory.
-        raise RolloutError(f"split: a {type(wrong).__name__} is no mapping from names to weights")
+    wrong = [type(each).__name__ for each in found if not _is_split(each)]
+    if wrong:
+        # Its type alone: what YAML's aliases repeat may be larger than any memory.
+        raise RolloutError(f"split: a {wrong[0]} is no mapping from names to weights")
     return tuple({str(name): float(weight) for name, weight in each.items()} for each in found)
 
 
