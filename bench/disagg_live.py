@@ -193,7 +193,7 @@ class _Run:
                 found["loads"] += sample.value
             elif sample.name == "lorapick_pod_local_prefills_total":
                 found["local"] += sample.value
-                found["mismatch"] += sample.value if sample.labels["reason"] == "mismatch" else 0.0
+                found["mismatch"] += sample.value if sample.labels["reason"] == "kv_mismatch" else 0.0
         return found
 
     async def _samples(self, url: str) -> list[Any]:
