@@ -20,7 +20,7 @@ from rich.text import Text
 
 from lorapick.cli import admin_client
 from lorapick.live.publish import DecisionRow
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.pods import GpuSource
 from lorapick.model.units import PodName
 from lorapick.wire.api import TERMS, ExplanationDocument, VerdictDocument
@@ -124,15 +124,16 @@ def _show_winner(winner: VerdictDocument, document: ExplanationDocument, console
     console.print(table)
 
 
-def _pair_table(pair: PairCosts, *, prefill: PodName | None, decode: PodName) -> Padding:
+def _pair_table(pair: SplitCosts, *, prefill: PodName | None, decode: PodName) -> Padding:
     """Expected seconds of both ways, the one taken first in the order of time."""
-    together = pair.prefill + pair.transfer + pair.decode
+    counted = [("counted", "with loads that nobody waits for", pair.counted)] if pair.besides else []
     table = Table.grid(padding=(0, 2))
     for name, where, seconds in (
         ("prefill", prefill or "the best other pod", pair.prefill),
         ("KV transfer", "", pair.transfer),
         ("decode", decode, pair.decode),
-        ("together", "taken" if prefill is not None else "", together),
+        ("together", "taken" if prefill is not None else "", pair.together),
+        *counted,
         ("alone", "" if prefill is not None else "taken", pair.alone),
     ):
         table.add_row(f"    {name}", "unknown" if seconds is None else f"{seconds:.4f} s", Text(where, style="dim"))

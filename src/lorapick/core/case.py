@@ -17,7 +17,7 @@ from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import NOTHING_CACHED, Costs, Query, prepare
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard
 from lorapick.core.state import FleetState, Flight
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.effects import Effect, Reject
 from lorapick.model.picks import Pick
 from lorapick.model.reasons import Reason, status_of
@@ -163,11 +163,13 @@ def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, foll
     )
 
 
-def with_leg(case: Case, made: Pick, *, row: int, costs: PairCosts | None) -> Pick:
-    """The decision, with who prefills (-1: the pod that decodes) and what was compared."""
+def with_leg(case: Case, made: Pick, *, row: int, costs: SplitCosts | None) -> Pick:
+    """The decision, with who prefills (-1: the pod that decodes), the last to fall back to, and what was compared."""
     codes, targets = case.query.codes, case.state.columns.targets
+    last = (targets[row].pod,) if row >= 0 and targets[row].pod not in made.fallbacks else ()
     return replace(
         made,
+        fallbacks=(*made.fallbacks, *last),
         prefill=targets[row].pod if row >= 0 else None,
         prefill_tier=TIERS[codes[row] & TIER_BITS] if row >= 0 and codes is not None else None,
         pair=costs,

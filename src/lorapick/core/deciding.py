@@ -188,18 +188,12 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> list
         cause=case.cause,
         request_id=request.id,
         target=targets[row],
-        fallbacks=tuple([targets[other] for other in _fallbacks(choice, leg_row)]),
+        fallbacks=tuple([targets[columns.row_of[pod]] for pod in made.fallbacks]),
         pick=made,
         model=name if name is not None and name != request.model else None,
         prefill=targets[leg_row] if leg_row >= 0 else None,
     )
     return [dispatch, *effects]
-
-
-def _fallbacks(choice: Choice, leg_row: int) -> tuple[int, ...]:
-    """Where else it may be decoded: on the next best pods, and at last where it is prefilled."""
-    rows = choice.fallbacks
-    return rows if leg_row < 0 or leg_row in rows else (*rows, leg_row)
 
 
 def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds, reserve: bool = False) -> None:

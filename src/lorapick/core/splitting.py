@@ -15,7 +15,7 @@ from lorapick.core.admission.leg_times import LegInFlight
 from lorapick.core.columns import CODE, TIER_BITS
 from lorapick.core.picking.filters import passing
 from lorapick.core.picking.legs import Leg, Legs
-from lorapick.core.picking.pairing import split
+from lorapick.core.picking.pairing import load_costs, split
 from lorapick.core.picking.pick import pick
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import Query
@@ -24,7 +24,7 @@ from lorapick.core.placement.prompts import tokens_of
 from lorapick.core.placement.targets import Target
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
-from lorapick.model.disaggregation import Choice, Decide, PairCosts
+from lorapick.model.disaggregation import Choice, Decide, SplitCosts
 from lorapick.model.effects import Effect
 from lorapick.model.placement import Why
 from lorapick.model.reasons import Reason
@@ -35,7 +35,6 @@ from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
 UNKNOWN_TOKENS = 256
 """Taken for a prompt of unknown length that is prefilled elsewhere all the same (`decide: always`)."""
 LOADING = Tier.LOADING
-TIERS = tuple(Tier)
 
 
 # -- who could
@@ -55,7 +54,9 @@ def find_legs(state: FleetState, query: Query, *, request: Request) -> Legs | No
     if not rows:
         return None
     tokens = UNKNOWN_TOKENS if known is None else known
-    return _best_of_each_place(state, [_leg(state, query, row=row, tokens=tokens) for row in rows], tokens=tokens)
+    return _best_of_each_place(
+        state, [prefill_leg(state, query, row=row, tokens=tokens) for row in rows], tokens=tokens
+    )
 
 
 def _best_of_each_place(state: FleetState, legs: list[Leg], *, tokens: Tokens) -> Legs:
@@ -95,20 +96,13 @@ def _without_second_load(state: FleetState, query: Query, *, rows: list[int]) ->
     return [row for row in rows if codes[row] & TIER_BITS >= LOADING]
 
 
-def _leg(state: FleetState, query: Query, *, row: int, tokens: Tokens) -> Leg:
-    columns, costs, codes = state.columns, query.costs, query.codes
-    pod = columns.pods[row]
+def prefill_leg(state: FleetState, query: Query, *, row: int, tokens: Tokens) -> Leg:
+    """One pod that could prefill: what is queued there, what the prompt has not cached there, and a load."""
+    pod = state.columns.pods[row]
     assert pod is not None
     work = state.legs.queued.get(row, 0) + tokens * (1.0 - query.kv.get(row, 0.0))
-    seconds, price = state.legs.per_token * work, 0.0
-    if codes is not None:
-        tier = codes[row] & TIER_BITS
-        if tier < LOADING:
-            seconds += costs.from_disk if tier == Tier.DISK else costs.from_cpu
-            price = columns.load_price[row]
-        elif tier == LOADING:
-            seconds += costs.remaining.get(row, 0.0)
-    return Leg(row, pod, seconds, price)
+    wait, price = load_costs(query, state.columns, row=row)
+    return Leg(row, pod, state.legs.per_token * work + wait, price)
 
 
 # -- who does
@@ -116,7 +110,7 @@ def _leg(state: FleetState, query: Query, *, row: int, tokens: Tokens) -> Leg:
 
 def choose(
     state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio
-) -> tuple[int, PairCosts | None]:
+) -> tuple[int, SplitCosts | None]:
     """Row of the pod that prefills for a row that decodes, -1: that one itself; and what was compared."""
     if query.legs is not None:
         found = split(query, query.legs, view=state.columns, row=row)

@@ -61,7 +61,7 @@ class DisaggregationSettings(msgspec.Struct, frozen=True, kw_only=True):
     it, and clients cannot. A client that may set it has pods call addresses of its choice."""
 
 
-class PairCosts(msgspec.Struct, frozen=True, kw_only=True):
+class SplitCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a pair was chosen by."""
 
     prefill: Seconds
@@ -73,3 +73,16 @@ class PairCosts(msgspec.Struct, frozen=True, kw_only=True):
     there."""
     alone: Seconds | None
     """Everything on the pod that decodes; None: it takes no prefill."""
+    besides: Seconds = 0.0
+    """What counts besides, though this request does not wait for it: a load that the prefill hides, and what a load on
+    the pod that prefills does to others."""
+
+    @property
+    def together(self) -> Seconds:
+        """What a pair is expected to take."""
+        return self.prefill + self.transfer + self.decode
+
+    @property
+    def counted(self) -> Seconds:
+        """What a pair counts in the choice."""
+        return self.together + self.besides

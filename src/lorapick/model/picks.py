@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -41,7 +41,7 @@ class Pick(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Pod that prefills for `pod`; None: not disaggregated."""
     prefill_tier: Tier | None = None
     """Tier of the adapter there, as believed at the decision."""
-    pair: PairCosts | None = None
+    pair: SplitCosts | None = None
     """What the pair was chosen by; None: nobody asked for a pair."""
 
 
@@ -114,7 +114,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     prefill: PodName | None = None
     """Pod that prefills for the winner; None: it does everything."""
     prefill_tier: Tier | None = None
-    pair: PairCosts | None = None
+    pair: SplitCosts | None = None
     """Seconds that were compared; None: nobody asked for a pair."""
 
 

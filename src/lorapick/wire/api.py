@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms, Waited
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
@@ -161,7 +161,7 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Pod that prefills for the winner; None: it does everything."""
     prefill_tier: str | None = None
     """Of the adapter there."""
-    pair: PairCosts | None = None
+    pair: SplitCosts | None = None
     """Expected seconds that were compared, of both pods and of the winner alone; None: no pair was asked for."""
     words: tuple[str, ...] = ()
     """The same in plain sentences (see `wire.words`)."""

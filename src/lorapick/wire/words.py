@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.picks import Explanation, Waited
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -218,11 +218,12 @@ def _prefill(document: ExplanationDocument, winner: VerdictDocument) -> list[str
     return [text if pair.alone is None else f"{text}; {pod} alone was expected to take {span(pair.alone)}"]
 
 
-def _alone(pod: PodName, pair: PairCosts) -> str:
-    together = pair.prefill + pair.transfer + pair.decode
+def _alone(pod: PodName, pair: SplitCosts) -> str:
+    counted = f" (counted as {span(pair.counted)}, with loads that nobody waits for)" if pair.besides else ""
     own = "unknown time" if pair.alone is None else span(pair.alone)
     return (
-        f"{pod} prefills by itself: alone it was expected to take {own}, with the best pod to prefill {span(together)}"
+        f"{pod} prefills by itself: alone it was expected to take {own}, with the best pod to prefill "
+        f"{span(pair.together)}{counted}"
     )
 
 

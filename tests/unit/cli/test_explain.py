@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from lorapick.cli.explain import register
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.picks import Explanation
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
@@ -16,7 +16,7 @@ from lorapick.testing.published import ValuesPublished, small_fleet, worked_exam
 from lorapick.testing.served import served
 from lorapick.wire.api import ExplanationDocument
 
-PAIR = PairCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
+PAIR = SplitCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from lorapick.core.splitting import UNKNOWN_TOKENS, tokens_of
+from lorapick.core.case import Case
+from lorapick.core.splitting import UNKNOWN_TOKENS, prefill_leg, tokens_of
+from lorapick.core.state import Flight
 from lorapick.model import events
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.effects import Touch
@@ -307,6 +309,70 @@ def test_a_touch_that_failed_is_tried_again_while_the_slot_is_reserved():
         told += book.wait(1.0)
         told += [*book.report("p1"), *book.report("d2")]
     assert "Touch" in told
+
+
+def legs_of(book, **fields):
+    """Who could prefill a request that comes now, by pod."""
+    state = book.fleet.state
+    request = Request(id="q", model="legal", **{**LONG, **fields})
+    case = Case(state, Flight(request, state.adapters["legal"], now=book.now), now=book.now, cause=99)
+    tokens = tokens_of(request)
+    rows = [row for row, pod in state.columns.live() if pod.role is Role.PREFILL]
+    return {state.columns.targets[row].pod: prefill_leg(state, case.query, row=row, tokens=tokens) for row in rows}
+
+
+def test_a_prefill_waits_for_the_tokens_that_are_queued_there():
+    book = book_of(more=("prefill",))
+    for pod in ("p1", "p3"):
+        book.fleet.state.residency.arrived(book.fleet.state.columns.row_of[pod], "legal", now=book.now, seconds=None)
+    book.fleet.state.legs.queued[0] = 3000
+    legs, each = legs_of(book), book.fleet.state.legs.per_token
+    assert legs["p1"].seconds == pytest.approx(5000 * each)
+    assert legs["p3"].seconds == pytest.approx(2000 * each)
+
+
+def test_a_prefill_is_shorter_by_what_is_cached_there():
+    book = book_of(more=("prefill",))
+    blocks = tuple(range(10))
+    book.fleet.state.residency.arrived(0, "legal", now=book.now, seconds=None)
+    book.fleet.state.prefixes.record(0, blocks[:5])
+    assert legs_of(book, blocks=blocks)["p1"].seconds == pytest.approx(1000 * book.fleet.state.legs.per_token)
+
+
+def test_a_prefill_waits_for_the_load_and_for_what_is_left_of_one():
+    book = book_of()
+    tokens = 2000 * book.fleet.state.legs.per_token
+    whole = book.fleet.state.prices.loads.disk
+    assert legs_of(book)["p1"].seconds == pytest.approx(tokens + whole)
+    book.arrive("legal", **LONG)
+    queued = 2000 * book.fleet.state.legs.per_token
+    book.wait(0.25)
+    left = book.fleet.state.residency.loading_until(0, "legal") - book.now
+    assert 0 < left < whole
+    assert legs_of(book)["p1"].seconds == pytest.approx(queued + tokens + left)
+
+
+def test_after_a_fallback_the_slot_is_reserved_on_the_other_pod():
+    book = book_of(more=("decode",))
+    book.arrive("legal", **LONG)
+    other = book.effects[0].fallbacks[0].pod
+    book.fallback("r1", other)
+    assert [*book.fleet.state.residency.home(book.fleet.state.columns.row_of[other]).reserved] == ["legal"]
+
+
+def test_when_a_prefill_is_overdue_its_adapter_is_touched():
+    book = book_of()
+    book.use("legal", "d2")
+    book.arrive("legal", prompt_tokens=2000)
+    assert not any(isinstance(effect, Touch) for effect in book.effects)
+    assert "Touch" in book.wait(3.0)
+    assert tally(book).legs_overdue == 1
+
+
+def test_the_explanation_names_the_last_to_fall_back_to():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    assert book.explain("r1").fallbacks == tuple(target.pod for target in book.effects[0].fallbacks) == ("p1",)
 
 
 def test_both_sides_go_round():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.model.disaggregation import PairCosts
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.picks import Explanation, Waited
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -42,7 +42,7 @@ def test_the_worked_example_in_words() -> None:
     ]
 
 
-PAIR = PairCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
+PAIR = SplitCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
 
 
 def test_a_pair_is_told_with_what_both_ways_were_expected_to_take() -> None:
@@ -61,6 +61,14 @@ def test_a_pair_that_was_not_taken() -> None:
     assert (
         "pod-02 prefills by itself: alone it was expected to take 0.4 s, with the best pod to prefill 0.18 s."
         in words(pair=PAIR)
+    )
+
+
+def test_what_counts_besides_is_said_where_it_decided() -> None:
+    pair = SplitCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4, besides=0.7)
+    assert (
+        "pod-02 prefills by itself: alone it was expected to take 0.4 s, with the best pod to prefill 0.18 s "
+        "(counted as 0.88 s, with loads that nobody waits for)." in words(pair=pair)
     )
 
 

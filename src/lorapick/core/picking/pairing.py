@@ -10,8 +10,7 @@ same: were it free, each busy moment of a holder would make another copy, which 
 `disaggregation.decide` says which of the two counts. Scores are negative seconds, as of the policy `cost`.
 
 Pods of one place (node, zone) are alike for a transfer, so the best of each place and the best of all are enough to
-know the best pair of every pod that decodes, but for one thing: the price of a load on the pod that prefills is added
-after its place was chosen.
+know the best pair of every pod that decodes.
 """
 
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from lorapick.core.columns import TIER_BITS, PodColumns
 from lorapick.core.picking.legs import Leg, Legs
 from lorapick.core.picking.links import transfer_seconds
 from lorapick.core.picking.query import FleetView, Query
-from lorapick.model.disaggregation import Decide, PairCosts
+from lorapick.model.disaggregation import Decide, SplitCosts
 from lorapick.model.picks import Terms
 from lorapick.model.pods import Pod
 from lorapick.model.tiers import Tier
@@ -37,7 +36,7 @@ class Split(NamedTuple):
 
     leg: Leg | None
     """None: it does everything by itself."""
-    costs: PairCosts
+    costs: SplitCosts
     """Of the pair, or of the best one that was not taken."""
     seconds: Seconds
     """What counts."""
@@ -49,15 +48,21 @@ def split(query: Query, legs: Legs, *, view: FleetView, row: int) -> Split:
     assert pod is not None
     uncached = legs.tokens * (1.0 - query.kv.get(row, 0.0))
     others = view.load[row]
-    wait, price = _load(query, view, row=row)
+    wait, price = load_costs(query, view, row=row)
     answer = costs.base + 2.0 * costs.each * others + price
     alone = wait + legs.per_token * uncached * (1.0 + others) + answer
     leg, transfer = _nearest(legs, pod)
     arrives = leg.seconds + transfer
-    found = PairCosts(prefill=leg.seconds, transfer=transfer, decode=max(0.0, wait - arrives) + answer, alone=alone)
-    pair = arrives + wait + answer + leg.price
-    if leg.row != row and _elsewhere(settings.decide, uncached >= settings.uncached_tokens, cheaper=pair < alone):
-        return Split(leg, found, pair)
+    found = SplitCosts(
+        prefill=leg.seconds,
+        transfer=transfer,
+        decode=max(0.0, wait - arrives) + answer,
+        alone=alone,
+        besides=min(wait, arrives) + leg.price,
+    )
+    cheaper = found.counted < alone
+    if leg.row != row and _elsewhere(settings.decide, uncached >= settings.uncached_tokens, cheaper=cheaper):
+        return Split(leg, found, found.counted)
     return Split(None, found, alone)
 
 
@@ -85,7 +90,7 @@ def _nearest(legs: Legs, pod: Pod) -> tuple[Leg, Seconds]:
     return min(timed, key=lambda each: each[0].seconds + each[0].price + each[1])
 
 
-def _load(query: Query, view: FleetView, *, row: int) -> tuple[Seconds, Seconds]:
+def load_costs(query: Query, view: FleetView, *, row: int) -> tuple[Seconds, Seconds]:
     """For how long a pod waits for the adapter, and what its load does to others."""
     codes, costs = query.codes, query.costs
     if codes is None:

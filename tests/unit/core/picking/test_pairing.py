@@ -81,6 +81,16 @@ def test_a_load_counts_in_full_for_the_choice():
     assert pick(query, columns, now=0.0, draw=0.0, policy=PAIRS).row == 0
 
 
+def test_harm_of_a_load_on_the_pod_that_prefills_counts():
+    columns = columns_of(pod("d"), pod("p", role=Role.PREFILL))
+    cheap, dear = (legs_of(Leg(1, columns.pods[1], 0.3, price)) for price in (0.0, 2.0))
+    query = query_of(columns, cheap)
+    one, other = (split(query, legs, view=columns, row=0) for legs in (cheap, dear))
+    assert other.seconds - one.seconds == pytest.approx(2.0)
+    assert other.costs.together == one.costs.together
+    assert other.costs.counted == other.seconds
+
+
 def test_alone_a_prefill_holds_up_everybody_there():
     columns = columns_of(pod("d"), pod("p", role=Role.PREFILL))
     columns.load[0] = 10
@@ -136,7 +146,7 @@ PLACES = st.tuples(st.sampled_from([None, "x", "y"]), st.sampled_from([None, "n1
 
 @given(
     decoders=st.lists(st.tuples(PLACES, st.integers(0, 20), st.sampled_from([1, 2, 3, 4])), min_size=1, max_size=6),
-    prefillers=st.lists(st.tuples(PLACES, st.floats(0.0, 3.0), st.just(0.0)), min_size=1, max_size=5),
+    prefillers=st.lists(st.tuples(PLACES, st.floats(0.0, 3.0), st.sampled_from([0.0, 1.0])), min_size=1, max_size=5),
     tokens=st.integers(1, 50_000),
 )
 def test_no_other_pair_is_better(decoders, prefillers, tokens):
