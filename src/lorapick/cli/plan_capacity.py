@@ -1,7 +1,7 @@
 """`lorapick plan capacity`: how many pods and slots a demand needs for a P95.
 
 In: a list of adapters with their rates, or a scenario; limits, what to choose from. Out: a report. Exit code 0: a fleet
-was found; 1: nothing in the range suffices; 2: bad input. Not here: the search (`plan.sizing`).
+was found; 1: nothing in the range suffices; 2: bad input. Not here: the search (`plan.fleet_size`).
 """
 
 import os
@@ -16,13 +16,13 @@ import typer
 from lorapick.cli.plan_report import show
 from lorapick.cli.progress_bar import progress_bar
 from lorapick.plan.bill.reserve import RANKS
-from lorapick.plan.sizing.choice import cheapest
-from lorapick.plan.sizing.demand import OUTPUT, PROMPT, Unsaid, read_demand, unsaid_lengths
-from lorapick.plan.sizing.memory import memory
-from lorapick.plan.sizing.report import GPU_HOUR, Price, sizing_report
-from lorapick.plan.sizing.search import Span
-from lorapick.plan.sizing.size import Sized, Sizing, size
-from lorapick.plan.sizing.trial import MOST_LOST, Limits
+from lorapick.plan.fleet_size.choice import cheapest
+from lorapick.plan.fleet_size.demand import OUTPUT, PROMPT, Unsaid, read_demand, unsaid_lengths
+from lorapick.plan.fleet_size.memory import memory
+from lorapick.plan.fleet_size.report import GPU_HOUR, Price, sizing_report
+from lorapick.plan.fleet_size.search import Span
+from lorapick.plan.fleet_size.size import Sized, Sizing, size
+from lorapick.plan.fleet_size.trial import MOST_LOST, Limits
 from lorapick.plan.spreading import WorkerDied
 from lorapick.plan.work import MOST
 from lorapick.pod.values import Memory as PodMemory

@@ -1,7 +1,7 @@
 """How much traffic a fleet takes under a policy: the highest rate that keeps P95 within a limit.
 
 In: a scenario, a policy, a seed, a limit. Out: that rate, and the rates that were tried. Not here: one try (see
-`plan.sizing.trial`), how many pods a rate needs (see `plan.sizing`).
+`plan.fleet_size.trial`), how many pods a rate needs (see `plan.fleet_size`).
 
 Rates are searched as factors of the scenario's own: doubled or halved until one keeps the limit and the next does not,
 then the gap is halved until it is 2 % wide. Requests that are refused do not make a rate bearable: at most 1 % may be.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from lorapick.model.units import Seconds
-from lorapick.plan.sizing.trial import MOST_LOST, Limits, tried
+from lorapick.plan.fleet_size.trial import MOST_LOST, Limits, tried
 from lorapick.sim.scenario import ExpectedCapacity, Scenario
 from lorapick.sim.workload.changes import Scale
 from lorapick.sim.workload.processes import Burst

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sizing_kit import sizing
 
-from lorapick.plan.sizing.choice import cheapest, frontier, nearest
-from lorapick.plan.sizing.guess import guessed_pods, settled_latency, traffic_of
-from lorapick.plan.sizing.search import Found, Point, Span, least_kept, sized
-from lorapick.plan.sizing.size import size
-from lorapick.plan.sizing.trial import Limits, Outcome, tried
+from lorapick.plan.fleet_size.choice import cheapest, frontier, nearest
+from lorapick.plan.fleet_size.guess import guessed_pods, settled_latency, traffic_of
+from lorapick.plan.fleet_size.search import Found, Point, Span, least_kept, sized
+from lorapick.plan.fleet_size.size import size
+from lorapick.plan.fleet_size.trial import Limits, Outcome, tried
 from lorapick.sim.build import pod_config
 
 

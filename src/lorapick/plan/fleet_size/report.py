@@ -10,11 +10,11 @@ import msgspec
 
 from lorapick.plan.bill.fleet import DEFAULTS as FLEET
 from lorapick.plan.bill.waste import DEFAULTS as WASTE
-from lorapick.plan.sizing.choice import cheapest, frontier, nearest
-from lorapick.plan.sizing.demand import LENGTHS, is_list
-from lorapick.plan.sizing.memory import other_kv
-from lorapick.plan.sizing.search import Point
-from lorapick.plan.sizing.size import Sized
+from lorapick.plan.fleet_size.choice import cheapest, frontier, nearest
+from lorapick.plan.fleet_size.demand import LENGTHS, is_list
+from lorapick.plan.fleet_size.memory import other_kv
+from lorapick.plan.fleet_size.search import Point
+from lorapick.plan.fleet_size.size import Sized
 from lorapick.plan.work import GIVEN, Chart, Curve, Figure, Report, Table, shown, tabled
 from lorapick.sim.workload.processes import Poisson
 

@@ -6,8 +6,8 @@ In: what the search found. Out: points. Not here: the search, words.
 import math
 from collections.abc import Iterable, Sequence
 
-from lorapick.plan.sizing.search import Found, Point
-from lorapick.plan.sizing.trial import Limits
+from lorapick.plan.fleet_size.search import Found, Point
+from lorapick.plan.fleet_size.trial import Limits
 
 
 def frontier(points: Iterable[Point]) -> tuple[Point, ...]:

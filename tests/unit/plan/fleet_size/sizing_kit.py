@@ -1,10 +1,10 @@
 """A demand that is played in an instant."""
 
-from lorapick.plan.sizing.demand import Unsaid, read_demand
-from lorapick.plan.sizing.memory import memory
-from lorapick.plan.sizing.search import Span
-from lorapick.plan.sizing.size import Sizing
-from lorapick.plan.sizing.trial import Limits
+from lorapick.plan.fleet_size.demand import Unsaid, read_demand
+from lorapick.plan.fleet_size.memory import memory
+from lorapick.plan.fleet_size.search import Span
+from lorapick.plan.fleet_size.size import Sizing
+from lorapick.plan.fleet_size.trial import Limits
 
 LIST = "".join(f"adapter-{number} {rate}\n" for number, rate in enumerate((6, 4, 2, 1, 1, 1), start=1))
 

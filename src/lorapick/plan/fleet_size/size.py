@@ -9,10 +9,10 @@ import math
 import msgspec
 
 from lorapick.core.picking.policies import POLICIES
-from lorapick.plan.sizing.guess import Traffic, traffic_of
-from lorapick.plan.sizing.memory import Memory
-from lorapick.plan.sizing.search import Found, Question, Span, search
-from lorapick.plan.sizing.trial import Limits
+from lorapick.plan.fleet_size.guess import Traffic, traffic_of
+from lorapick.plan.fleet_size.memory import Memory
+from lorapick.plan.fleet_size.search import Found, Question, Span, search
+from lorapick.plan.fleet_size.trial import Limits
 from lorapick.plan.spreading import Progress
 from lorapick.sim.scenario import Scenario
 

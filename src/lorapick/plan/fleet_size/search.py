@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from lorapick.model.units import Ratio, Seconds
-from lorapick.plan.sizing.guess import Traffic, guessed_pods
-from lorapick.plan.sizing.trial import Limits, Outcome, tried
+from lorapick.plan.fleet_size.guess import Traffic, guessed_pods
+from lorapick.plan.fleet_size.trial import Limits, Outcome, tried
 from lorapick.plan.spreading import Progress, spread
 from lorapick.sim.scenario import Scenario
 

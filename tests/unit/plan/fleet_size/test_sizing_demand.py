@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lorapick.plan.fleet_size.demand import DemandError, Unsaid, read_demand, run_length, unsaid_lengths
+from lorapick.plan.fleet_size.memory import MODELS, memory, other_kv
+from lorapick.plan.fleet_size.report import GPU_HOUR
 from lorapick.plan.scenario_files import load_scenario
-from lorapick.plan.sizing.demand import DemandError, Unsaid, read_demand, run_length, unsaid_lengths
-from lorapick.plan.sizing.memory import MODELS, memory, other_kv
-from lorapick.plan.sizing.report import GPU_HOUR
 from lorapick.sim.hardware import PRESETS
 from lorapick.sim.workload.lengths import FixedLength, UniformLength
 from lorapick.sim.workload.popularity import shares
