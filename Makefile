@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up check test test-system e2e-vllm bench calibration clean
+.PHONY: help setup up check test test-system test-k8s e2e-vllm bench calibration clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,10 @@ test-system: setup ## tests with Debian packages (root), and those that take min
 	@.ci/system-packages
 	@$(BIN)/python -m pytest -m 'system or twin' $(ARGS)
 
+test-k8s: setup ## lorapick and its chart against a real Kubernetes API server (Go 1.26; first time: half an hour of one core)
+	@$(PYTHON) e2e/k8s/k8s_build.py
+	@$(BIN)/python -m pytest -n0 -m k8s e2e/k8s $(ARGS)
+
 e2e-vllm: setup ## lorapick before two real vLLM servers on this CPU (6 GB once; then 8 to 15 minutes)
 	@$(PYTHON) e2e/vllm/install.py $(VLLM)
 	@$(BIN)/python -m pytest -m vllm e2e/vllm $(ARGS)
@@ -51,4 +55,4 @@ calibration: setup ## fit the pod model to measured runs, play those not seen (9
 	@$(BIN)/lorapick calibrate data/calibration/vllm085_h100_multi_lora_runs_half.csv --report docs/calibration.md $(ARGS)
 
 clean: ## remove the environment and run files
-	@rm -rf $(VENV) $(VLLM) run .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(VLLM) .k8s run .pytest_cache .mypy_cache .ruff_cache .hypothesis
