@@ -6,11 +6,12 @@ Not here: deciding (see `core.deciding`), waiting (see `core.waiting`).
 
 from msgspec.structs import replace
 
-from lorapick.core import splitting
+from lorapick.core import facts, splitting
 from lorapick.core.columns import CODE, TIER_BITS, PodColumns
 from lorapick.core.draw import draw_for
 from lorapick.core.explain import Decision, Journal
 from lorapick.core.frozen import FrozenView
+from lorapick.core.picking.epp.policy import ProfilePolicy
 from lorapick.core.picking.pairing import PAIRS
 from lorapick.core.picking.pick import NOBODY, Choice
 from lorapick.core.picking.policy import Policy
@@ -69,6 +70,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
         query.costs = _costs(state, flight)
     if state.splits and splitting.joint(state):
         query.legs = splitting.find_legs(state, query, request=request)
+    if isinstance(state.policy, ProfilePolicy):
+        query.facts = facts.collect(state, flight, policy=state.policy)
     if state.policy.counts_in_flight and query.adapter is not None:
         query.in_flight = state.residency.in_flight(query.adapter)
     return query

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lorapick.core import splitting
 from lorapick.core.case import Case, journal, pick_value, reject, with_leg
 from lorapick.core.columns import TIER_BITS
+from lorapick.core.facts import note_cold
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import Choice, pick
 from lorapick.core.picking.verdicts import FULL
@@ -121,6 +122,9 @@ def _follow(case: Case, choice: Choice) -> Lead | None:
     else:
         return None
     full, best, least = None, -1, inf
+    if case.policy.narrows:
+        kept = case.policy.narrow(query, state.columns, rows=passing(query, state.columns, now=case.now))
+        rows = [row for row in rows if row in kept]
     for row in rows:
         code = veto(query, state.columns, row=row, now=case.now)
         if code == QUEUE_FULL and full is None:
@@ -177,6 +181,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> list
     if state.journal.on:
         journal(case, made, outcome="dispatched")
     assign(state, flight, row=row, now=case.now, reserve=leg_row >= 0)
+    note_cold(state, case.query, rows=(row, leg_row))
     effects = splitting.begin(state, flight, row=leg_row, now=case.now, cause=case.cause) if leg_row >= 0 else []
     if state.queues.attained is not None:
         state.queues.attained.sent(request, now=case.now)

@@ -118,6 +118,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     if state.placement.warming:
         state.placement.hurry(now)  # whoever warms up may be needed now
     del state.loads[row]
+    state.cold.pop(row, None)
     state.gates.recount()
     state.recount()
     return [

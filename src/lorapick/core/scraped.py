@@ -25,6 +25,8 @@ class Scraped(NamedTuple):
     """Names under `waiting_lora_adapters`; a real vLLM puts the same names there."""
     max_loras: int
     """Label `max_lora` of the same series; 0 before an adapter was first used on the pod."""
+    running: float = 0.0
+    """Requests that the engine runs."""
 
     def after(self, report: PodReport) -> "Scraped":
         """The same pod after one more page."""
@@ -36,13 +38,14 @@ class Scraped(NamedTuple):
             if report.waiting_adapters is not None:
                 queued = frozenset(report.waiting_adapters)
             max_loras = max_loras if report.max_loras is None else report.max_loras
-        waiting, usage = report.waiting, report.kv_usage
+        waiting, usage, runs = report.waiting, report.kv_usage, report.running
         return Scraped(
             self.waiting if waiting is None else float(max(0, waiting)),
             usage if usage is not None and 0.0 <= usage <= 1.0 else self.kv_usage,
             running,
             queued,
             max_loras,
+            self.running if runs is None else float(max(0, runs)),
         )
 
 

@@ -128,6 +128,7 @@ def choose(
         return -1, None
     leg_query = as_leg(query)
     leg_query.mask = _with_paused(state, leg_query.mask)
+    leg_query.facts = query.facts._replace(peer=row)
     other = pick(leg_query, state.columns, now=state.now, draw=draw, policy=policy, fallbacks=0).row
     state.tally.splits["split" if other not in (-1, row) else "nobody_prefills"] += 1
     return (-1 if other == row else other), None

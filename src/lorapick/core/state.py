@@ -219,6 +219,8 @@ class FleetState:
         self.signals.useful.load_times = settings.load_times
         self.sessions: OrderedDict[tuple[str, str], PodName] = OrderedDict()
         """(model, session key) to the pod that served it last."""
+        self.cold: dict[int, None] = {}
+        """Rows that were given a request with nothing cached, in that order; kept for profiles that ask for it."""
         self.adapters: dict[AdapterName, Adapter] = {adapter.name: adapter for adapter in settings.adapters}
         self.aliases: dict[str, Alias] = {alias.name: alias for alias in settings.aliases}
         self.pins: dict[AdapterName, PinSpec] = {}

@@ -25,6 +25,8 @@ class Reason(StrEnum):
     LABEL_MISMATCH = "label_mismatch"
     RESERVED = "reserved"
     """The pod is reserved for adapters that are pinned there."""
+    FILTERED = "filtered"
+    """A filter of the scheduling profile left it out."""
     ADAPTER_UNKNOWN = "adapter_unknown"
     ADAPTER_UNREGISTERED = "adapter_unregistered"
     PROBATION = "probation"

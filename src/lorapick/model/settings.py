@@ -10,6 +10,7 @@ import msgspec
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
+from lorapick.model.profiles import Profiles
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Bytes, Ratio, Seconds
 
@@ -57,6 +58,10 @@ class PickingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Endpoints named after the winner, for Envoy's retries on connect failure."""
     prefix_blocks_per_pod: int = 31_250
     """LRU bound of the approximate prefix index; a pod's own cache size replaces it once reported."""
+    endpoint_picker_config: str | None = None
+    """File with an `EndpointPickerConfig` that says how pods are picked; None: `policy` does."""
+    profiles: Profiles | None = None
+    """What that file comes to; then `policy` decides nothing."""
 
 
 class LoadTimes(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ KEPT_OUT: Mapping[Reason, str] = {
     Reason.NOT_IN_SUBSET: "the gateway does not allow it for this request",
     Reason.LABEL_MISMATCH: "its labels are not those that the request needs",
     Reason.RESERVED: "the pod is reserved for adapters that are pinned there",
+    Reason.FILTERED: "a filter of the scheduling profile left it out",
     Reason.ADAPTER_UNKNOWN: "nobody there knows such a model",
     Reason.ADAPTER_UNREGISTERED: "the pod does not know the adapter and would answer 404",
     Reason.PROBATION: "the adapter is on probation, and such adapters have used up their share of slots",

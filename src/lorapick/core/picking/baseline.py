@@ -18,9 +18,15 @@ class Baseline:
     keeps_sessions = False
     reads: tuple[str, ...] = ()
     counts_in_flight = False
+    narrows = False
 
     def __init__(self, settings: PickingSettings) -> None:
         del settings
+
+    def narrow(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """All of them."""
+        del query, view
+        return rows
 
     def terms(self, query: Query, view: FleetView, *, row: int) -> None:
         """No parts."""

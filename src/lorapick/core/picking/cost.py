@@ -30,9 +30,15 @@ class Cost:
     keeps_sessions = True
     reads: tuple[str, ...] = ("load", "load_price")
     counts_in_flight = False
+    narrows = False
 
     def __init__(self, settings: PickingSettings) -> None:
         del settings
+
+    def narrow(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """All of them."""
+        del query, view
+        return rows
 
     def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
         """Negative seconds on one pod, in the order of the formula."""

@@ -109,6 +109,12 @@ class Pairs:
     keeps_sessions = True
     reads: tuple[str, ...] = ("load", "load_price")
     counts_in_flight = False
+    narrows = False
+
+    def narrow(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """All of them."""
+        del query, view
+        return rows
 
     def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
         """Negative seconds with one pod to decode."""

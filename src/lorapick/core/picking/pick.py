@@ -56,6 +56,8 @@ def pick_by_loop(
 ) -> Choice:
     """Row after row; best for some dozens of pods."""
     rows = passing(query, columns, now=now)
+    if rows and policy.narrows:
+        rows = policy.narrow(query, columns, rows=rows)
     if not rows:
         return NOBODY
     scores = policy.score_rows(query, columns, rows=rows)
@@ -79,6 +81,10 @@ def pick_by_columns(
 ) -> Choice:
     """All rows at once; best for hundreds and thousands of pods."""
     may = eligible(query, columns, now=now)
+    if policy.narrows and may.any():
+        kept = policy.narrow(query, columns, rows=np.flatnonzero(may).tolist())
+        may = np.zeros_like(may)
+        may[kept] = True
     if not may.any():
         return NOBODY
     scores = policy.scores(query, columns, may=may)

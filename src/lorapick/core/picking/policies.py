@@ -5,6 +5,7 @@ from collections.abc import Callable
 from lorapick.core.picking.at_random import AtRandom
 from lorapick.core.picking.chwbl import Chwbl
 from lorapick.core.picking.cost import Cost
+from lorapick.core.picking.epp.policy import ProfilePolicy
 from lorapick.core.picking.gie import GieDefault, GieLora
 from lorapick.core.picking.least_loaded import LeastLoaded
 from lorapick.core.picking.policy import Policy
@@ -31,11 +32,13 @@ POLICIES: dict[str, Callable[[PickingSettings], Policy]] = {
 
 
 def make_policy(settings: PickingSettings) -> Policy:
-    """The policy that the settings name.
+    """The policy that the settings name, or the one that runs their profiles.
 
     Raises:
         ValueError: no policy has that name; the message lists those that exist.
     """
+    if settings.profiles is not None:
+        return ProfilePolicy(settings, settings.profiles)
     maker = POLICIES.get(settings.policy)
     if maker is None:
         raise ValueError(f"picking.policy: {settings.policy!r} is unknown; use one of {', '.join(POLICIES)}")

@@ -28,6 +28,12 @@ class Policy(Protocol):
     """What it reads of a view that not all policies do (`load`, `members`, `scraped`); explanations keep a copy."""
     counts_in_flight: bool
     """Whether it reads `Query.in_flight`."""
+    narrows: bool
+    """Whether `narrow` may take candidates out; where it does not, nobody asks it."""
+
+    def narrow(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """Those of the candidates `rows` that its own filters leave, in their order; only where it `narrows`."""
+        ...
 
     def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
         """Score of one of the candidates `rows`."""

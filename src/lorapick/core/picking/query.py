@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from lorapick.core.columns import CODE, NO_BASE, PodColumns
+from lorapick.core.picking.epp.facts import NO_FACTS, Facts
 from lorapick.core.picking.legs import Legs
 from lorapick.core.scraped import Scraped
 from lorapick.model.adapters import Adapter
@@ -87,7 +88,7 @@ class Query:
     """A request as filters and policies see it. Rows are those of the view it was prepared on."""
 
     __slots__ = (
-        "adapter", "base", "codes", "costs", "first_block", "ignore_stale", "in_flight", "kv", "legs", "mask",
+        "adapter", "base", "codes", "costs", "facts", "first_block", "ignore_stale", "in_flight", "kv", "legs", "mask",
         "prefill", "rank", "request_id", "seed", "session_row",
     )  # fmt: skip
 
@@ -108,6 +109,8 @@ class Query:
         """Row that served this session last; -1: none."""
         self.costs: Costs = NO_COSTS
         """What things take on this fleet; only for policies that read `load_price`."""
+        self.facts: Facts = NO_FACTS
+        """What plugins of profiles know besides; only for policies that run profiles."""
         self.first_block: BlockId | None = None
         """First prefix block of a request for a base model; None for adapters, and when there is none."""
         self.in_flight = 0

@@ -42,6 +42,10 @@ def judge(query: Query, view: FleetView, *, now: Seconds, policy: Policy) -> lis
         row: REASONS[veto(query, view, row=row, now=now)] for row, pod in enumerate(view.pods) if pod is not None
     }
     rows = [row for row, reason in reasons.items() if reason is None]
+    if rows and policy.narrows:
+        kept = policy.narrow(query, view, rows=rows)
+        reasons |= {row: Reason.FILTERED for row in rows if row not in kept}
+        rows = kept
     scores = dict(zip(rows, policy.score_rows(query, view, rows=rows), strict=True)) if rows else {}
     return [Judged(row, reason, scores.get(row)) for row, reason in reasons.items()]
 
@@ -50,6 +54,8 @@ def oracle(query: Query, view: FleetView, *, now: Seconds, draw: Ratio, policy: 
     """The row that must win, found the obvious way; None when every pod is vetoed."""
     pods = [row for row, pod in enumerate(view.pods) if pod is not None]
     rows = [row for row in pods if not veto(query, view, row=row, now=now)]
+    if rows and policy.narrows:
+        rows = policy.narrow(query, view, rows=rows)
     if not rows:
         return None
     scores = {row: policy.score(query, view, row=row, rows=rows) for row in rows}

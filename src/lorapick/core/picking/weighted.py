@@ -40,6 +40,7 @@ class Weighted:
     keeps_sessions = True
     reads: tuple[str, ...] = ()
     counts_in_flight = False
+    narrows = False
 
     def __init__(self, settings: PickingSettings) -> None:
         self._settings = settings
@@ -55,6 +56,11 @@ class Weighted:
         if query.codes is None:
             return 1.0
         return self._affinity[query.codes[row] | (_FREE if view.free_slots[row] > 0 else 0)]
+
+    def narrow(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """All of them."""
+        del query, view
+        return rows
 
     def score(self, query: Query, view: FleetView, *, row: int, rows: list[int]) -> float:
         """Weighted sum for one pod, in the order of the formula."""

@@ -1,0 +1,1 @@
+"""Scheduling profiles of llm-d's `EndpointPickerConfig`: `policy.ProfilePolicy` runs them, `tables` has the plugins."""
