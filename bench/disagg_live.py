@@ -1,29 +1,35 @@
 """Prefill on one pod and decode on another through a real Envoy: loads per request, who decodes where, pods that die.
 
-    python -m bench.disagg_live [--requests 600] [--rate 20] [--pods 6] [--adapters 30] [--slots 8]
-                                  [--kills 4] [--json]
+    python -m bench.disagg_live [--requests 600] [--rate 20] [--at-once 0] [--pods 6] [--adapters 30]
+                                  [--each-first] [--slots 8] [--kills 4] [--json]
 
 Four runs, each on a new stack of emulated pods with the same requests in the same order: pods that do both; half of
 them prefill, pairs chosen jointly; the same, chosen independently; the first pairs again while pods that decode are
 killed and come back. Loads are those that the pods themselves count. `late` are adapters that began to come to a pod
-that decodes only when the prefill was over. `lost` are requests that got no answer; `there` those that were in flight
-at the killed pods at that moment, by the picker's word.
+that decodes only when the prefill was over, by the picker's word; `cold` requests that had to wait there for a load,
+by the pods'. `lost` are requests that got no answer; `there` those that were in flight at the killed pods when they
+were killed, by Envoy's count; `elsewhere` those of the lost that were not.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import random
+import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from lorapick.model.pods import PodLimits
+from lorapick.live.envoy.counters import admin_get
+from lorapick.live.processes import becomes_true
+from lorapick.model.pods import PodLimits, Role
 from lorapick.testing.stack import Stack, StackOptions
 
 WORDS = 1200
@@ -32,6 +38,17 @@ TOKENS = 40
 """Of an answer."""
 AWAY = 1.0
 """Seconds for which a killed pod is away."""
+PATIENCE = 60.0
+"""Seconds after which a request without an answer counts as lost."""
+_SERVED = re.compile(rb"lorapick/([^/\"]*)/([^/\"]*)/([^/\"]*)")
+"""What an emulated pod says of an answer: who gave it, under which adapter, and where that came from."""
+
+_PICKERS = {
+    "lorapick_late_loads_total": "late",
+    "lorapick_arrivals_total": "arrivals",
+    "lorapick_requests_total": "left",
+}
+"""Counters of the picker's page, by what they are called here."""
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,13 +57,36 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 600
     rate: float = 20.0
     """Per second."""
+    at_once: int = 0
+    """Requests in flight, the next one sent when one has ended, whatever the rate; 0: by rate."""
     pods: int = 6
     """On each side."""
     adapters: int = 30
+    each_first: bool = False
+    """Whether each adapter is asked for once before any is again; it is by chance alone (Zipf 1.0) otherwise."""
     slots: int = 8
     """Of each pod."""
     kills: int = 4
     seed: int = 1
+
+
+class Kill(NamedTuple):
+    """A pod that was killed."""
+
+    pod: str
+    at: float
+    """On the clock of this process."""
+    there: int
+    """Requests in flight there at that moment, by Envoy's count."""
+
+
+class Lost(NamedTuple):
+    """A request that got no answer."""
+
+    pod: str
+    """Which began to answer; empty: none did."""
+    began: float
+    ended: float
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -54,24 +94,50 @@ class Outcome(msgspec.Struct, kw_only=True):
 
     name: str
     answered: int = 0
-    lost: int = 0
-    there: int = 0
+    arrivals: int = 0
+    """Requests that came to the picker, by its word."""
+    left: int = 0
+    """Of these, those that it has seen end, in whatever way."""
     loads: int = 0
     late: int = 0
+    cold: int = 0
+    """Answers of pods to which the adapter had still to come when they had the prompt, or its KV."""
     split: int = 0
     local: int = 0
     """Prefills that the pod that decodes did although another one was named."""
     foreign: int = 0
-    """Handovers refused since the KV was of another adapter."""
+    """Handovers refused since the KV was of another adapter, and answers under another one than asked for."""
     not_decoding: int = 0
     """Answers of pods that only prefill."""
     p95: float = 0.0
     """Seconds."""
+    kills: list[Kill] = []
+    losses: list[Lost] = []
+
+    @property
+    def lost(self) -> int:
+        """Requests without an answer."""
+        return len(self.losses)
+
+    @property
+    def there(self) -> int:
+        """Requests in flight at killed pods."""
+        return sum(kill.there for kill in self.kills)
 
     @property
     def loads_per_request(self) -> float:
         """Of those answered."""
         return self.loads / self.answered if self.answered else 0.0
+
+    @property
+    def elsewhere(self) -> int:
+        """Lost requests that no kill accounts for: each may cost those in flight there, and no others."""
+        left = list(self.losses)
+        for kill in self.kills:
+            struck = [lost for lost in left if lost.began <= kill.at <= lost.ended and lost.pod in ("", kill.pod)]
+            for lost in struck[: kill.there]:
+                left.remove(lost)
+        return len(left)
 
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -82,9 +148,9 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-async def play(name: str, sizes: Sizes) -> Outcome:
-    """One run."""
-    how = RUNS[name]
+async def play(*names: str, sizes: Sizes) -> list[Outcome]:
+    """Runs, one after the other on one stack, whose pods are those of the first."""
+    how = RUNS[names[0]]
     options = StackOptions(
         pods=2 * sizes.pods,
         prefill=sizes.pods if how["roles"] else 0,
@@ -95,10 +161,20 @@ async def play(name: str, sizes: Sizes) -> Outcome:
         restart_pods=AWAY,
         configuration={"disaggregation": {"choice": how.get("choice", "joint"), "uncached_tokens": 200}},
     )
-    async with Stack(options) as stack, aiohttp.ClientSession() as session:
-        run = _Run(stack, session, sizes=sizes, outcome=Outcome(name=name))
-        await run.all(kills=sizes.kills if how.get("kills") else 0)
-        return run.outcome
+    patience = aiohttp.ClientTimeout(total=PATIENCE)
+    async with Stack(options) as stack, aiohttp.ClientSession(timeout=patience) as session:
+        found = []
+        for name in names:
+            run = _Run(stack, session, sizes=sizes, outcome=Outcome(name=name))
+            await run.all(kills=sizes.kills if RUNS[name].get("kills") else 0)
+            found.append(run.outcome)
+        return found
+
+
+class _AtPod(NamedTuple):
+    in_flight: int
+    sent: int
+    """Since Envoy's start."""
 
 
 class _Run:
@@ -107,77 +183,108 @@ class _Run:
         self._latencies: list[float] = []
         self._chance = random.Random(sizes.seed)
         self._counted: Counter[str] = Counter()
+        self._prefilling = [pod.name for pod in stack.pods if pod.role is Role.PREFILL]
 
     async def all(self, *, kills: int) -> None:
         sizes = self.sizes
         before = await self._counts()
-        weights = [1.0 / (number + 1) for number in range(sizes.adapters)]
-        names = self._chance.choices([f"adapter-{n:03d}" for n in range(sizes.adapters)], weights, k=sizes.requests)
-        killer = asyncio.create_task(self._kill(kills)) if kills else None
+        names = self._names()
+        deaths = {round(sizes.requests * (number + 1) / (kills + 1)) for number in range(kills)}
+        seats = asyncio.Semaphore(sizes.at_once or sizes.requests)
         asked = []
         for number, name in enumerate(names):
+            await seats.acquire()
             asked.append(asyncio.create_task(self._ask(number, name)))
-            await asyncio.sleep(self._chance.expovariate(sizes.rate))
+            asked[-1].add_done_callback(lambda _: seats.release())
+            if number in deaths:
+                asked.append(asyncio.create_task(self._kill()))
+            if not sizes.at_once:
+                await asyncio.sleep(self._chance.expovariate(sizes.rate))
         await asyncio.gather(*asked)
-        if killer is not None:
-            await killer
+        if not await becomes_true(self._at_rest, within=10.0):
+            raise RuntimeError("requests have ended that the picker still counts in flight, or keeps a slot for")
         self._conclude(before, await self._counts())
+
+    def _names(self) -> list[str]:
+        """Of the adapters that are asked for, in order."""
+        sizes = self.sizes
+        known = [f"adapter-{number:03d}" for number in range(sizes.adapters)]
+        first = self._chance.sample(known, k=len(known)) if sizes.each_first else []
+        weights = [1.0 / (number + 1) for number in range(sizes.adapters)]
+        return first + self._chance.choices(known, weights, k=sizes.requests - len(first))
 
     def _conclude(self, before: Counter[str], after: Counter[str]) -> None:
         outcome, grown = self.outcome, Counter({key: after[key] - before[key] for key in after})
         grown += self._counted
         outcome.loads = int(grown["loads"])
-        outcome.local, outcome.foreign = int(grown["local"]), int(grown["mismatch"])
+        outcome.local = int(grown["local"])
+        outcome.foreign += int(grown["mismatch"])
+        outcome.arrivals, outcome.left = int(grown["arrivals"]), int(grown["left"])
         outcome.late, outcome.split = int(grown["late"]), int(grown["split"])
         ranked = sorted(self._latencies)
         outcome.p95 = ranked[int(0.95 * len(ranked))] if ranked else 0.0
 
     async def _ask(self, number: int, adapter: str) -> None:
-        body = {"model": adapter, "prompt": f"{number} " + "of whales and ships " * (WORDS // 4), "max_tokens": TOKENS}
-        began = time.monotonic()
+        outcome, prompt = self.outcome, f"{self.outcome.name} {number} " + "of whales and ships " * (WORDS // 4)
+        body = {"model": adapter, "prompt": prompt, "max_tokens": TOKENS, "stream": number % 2 == 0}
+        began, whole, pod, content = time.monotonic(), False, "", b""
         try:
-            async with self.session.post(
-                self.stack.endpoint + "/v1/completions", json={**body, "stream": number % 2 == 0}
-            ) as answer:
-                content = await answer.read()
-                whole = answer.status == 200 and (number % 2 or b"[DONE]" in content)
+            async with self.session.post(self.stack.endpoint + "/v1/completions", json=body) as answer:
                 pod = answer.headers.get("x-lorapick-pod", "")
-        except aiohttp.ClientError:
-            whole, pod = False, ""
+                content = await answer.read()
+                whole = answer.status == 200 and (not body["stream"] or b"[DONE]" in content)
+        except (aiohttp.ClientError, TimeoutError):
+            pass
         if not whole:
-            self.outcome.lost += 1
+            outcome.losses.append(Lost(pod, began, time.monotonic()))
             return
-        self.outcome.answered += 1
-        self.outcome.not_decoding += pod in self._prefilling()
+        outcome.answered += 1
         self._latencies.append(time.monotonic() - began)
+        served_by, under, came_from = (each.decode() for each in _SERVED.findall(content)[-1])
+        outcome.not_decoding += served_by in self._prefilling
+        outcome.foreign += under != adapter
+        outcome.cold += came_from != "hit"
 
-    def _prefilling(self) -> Sequence[str]:
-        return [pod.name for pod in self.stack.pods if pod.role.value == "prefill"]
+    async def _kill(self) -> None:
+        """One of the pods that decode. It is stopped first, so that what is in flight there can be counted."""
+        number = self._chance.randrange(self.sizes.pods, 2 * self.sizes.pods)
+        pod = self.stack.pods[number]
+        pid = self.stack.pod_pids[number]
+        if pid is None:
+            return  # it is away since the last time
+        self._counted += await self._pod_counts(pod.address)  # what it has counted dies with it
+        os.kill(pid, signal.SIGSTOP)
+        before = await self._at_pod(pod.address)
+        at = time.monotonic()
+        self.stack.kill_pod(number)
+        came = (await self._at_pod(pod.address)).sent - before.sent  # between counting and killing
+        self.outcome.kills.append(Kill(pod.name, at, before.in_flight + came))
 
-    async def _kill(self, kills: int) -> None:
-        """Pods that decode, one after the other, spread over the run."""
-        first = self.sizes.pods
-        pause = self.sizes.requests / self.sizes.rate / (kills + 1)
-        for _ in range(kills):
-            await asyncio.sleep(pause)
-            number = self._chance.randrange(first, 2 * first)
-            pod = self.stack.pods[number]
-            self._counted += await self._pod_counts(pod.address)  # what it has counted dies with it
-            self.outcome.there += await self._in_flight(pod.name)
-            self.stack.kill_pod(number)
+    async def _at_pod(self, address: str) -> _AtPod:
+        """What Envoy has sent to a pod."""
+        status, page = await admin_get(self.stack.envoy_admin, "/clusters?format=json")
+        if status != 200:
+            raise RuntimeError("Envoy does not say what is in flight where")
+        for cluster in json.loads(page)["cluster_statuses"]:
+            for host in cluster.get("host_statuses", ()):
+                at = host["address"].get("socket_address", {})
+                if f"{at.get('address')}:{at.get('port_value')}" == address:
+                    counts = {row["name"]: int(row.get("value", 0)) for row in host["stats"] if "name" in row}
+                    return _AtPod(counts.get("rq_active", 0), counts.get("rq_total", 0))
+        raise RuntimeError(f"Envoy knows no pod at {address}")
 
-    async def _in_flight(self, name: str) -> int:
+    async def _at_rest(self) -> bool:
         async with self.session.get(self.stack.admin + "/v1/fleet") as answer:
-            fleet = await answer.json()
-        return next(int(pod["in_flight"]) for pod in fleet["pods"] if pod["name"] == name)
+            pods = (await answer.json())["pods"]
+        return not any(pod["reserved"] or pod["prefill_tokens"] or pod["in_flight"] for pod in pods)
 
     async def _counts(self) -> Counter[str]:
         found: Counter[str] = Counter()
         for pod in self.stack.pods:
             found += await self._pod_counts(pod.address)
         for sample in await self._samples(self.stack.metrics):
-            if sample.name == "lorapick_late_loads_total":
-                found["late"] += sample.value
+            if sample.name in _PICKERS:
+                found[_PICKERS[sample.name]] += sample.value
             elif sample.name == "lorapick_splits_total" and sample.labels["result"] == "split":
                 found["split"] += sample.value
         return found
@@ -206,20 +313,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run all and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in msgspec.to_builtins(Sizes()).items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+        how: dict[str, Any] = {"action": "store_true"} if default is False else {"type": type(default)}
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, **how)
     parser.add_argument("--json", action="store_true")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")
-    found = [asyncio.run(play(name, Sizes(**given))) for name in RUNS]
+    found = [outcome for name in RUNS for outcome in asyncio.run(play(name, sizes=Sizes(**given)))]
     if as_json:
-        print(json.dumps([msgspec.to_builtins(each) for each in found], indent=2))
+        print(json.dumps({each.name: figures_of(each) for each in found}, indent=2))
         return
-    print(f"{'':22} answered  lost  there  split  loads  per request  late  local  foreign  P95")
+    print("\n".join(table(found)))
+
+
+def figures_of(outcome: Outcome) -> dict[str, Any]:
+    """All counts of a run."""
+    figures = msgspec.to_builtins(outcome)
+    del figures["kills"], figures["losses"], figures["name"]
+    more = ("lost", "there", "elsewhere", "loads_per_request")
+    return {**figures, **{name: getattr(outcome, name) for name in more}}
+
+
+def table(found: Sequence[Outcome]) -> list[str]:
+    """Lines of text, a line per run."""
+    names = ("answered", "lost", "there", "elsewhere", "split", "loads", "late", "cold", "local", "foreign")
+    lines = [f"{'':22}" + "".join(f"{name:>10}" for name in names) + "  per request      P95"]
     for each in found:
-        print(
-            f"{each.name:22} {each.answered:8} {each.lost:5} {each.there:6} {each.split:6} {each.loads:6} "
-            f"{each.loads_per_request:12.3f} {each.late:5} {each.local:6} {each.foreign:8} {each.p95:5.2f} s"
-        )
+        counts = "".join(f"{getattr(each, name):10}" for name in names)
+        lines.append(f"{each.name:22}{counts}{each.loads_per_request:13.3f}{each.p95:7.2f} s")
+    return lines
 
 
 if __name__ == "__main__":

@@ -87,6 +87,11 @@ class Stack:
         return f"http://{self.pickers[0].metrics}/metrics"
 
     @property
+    def envoy_admin(self) -> str:
+        """Address of Envoy's admin API: `unix:PATH`."""
+        return self._started().settings.admin
+
+    @property
     def pod_pids(self) -> list[int | None]:
         """Pid of each emulated pod; None: it is down."""
         return [child.pid for child in self._pod_children]
