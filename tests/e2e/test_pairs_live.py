@@ -1,0 +1,63 @@
+"""Pairs on real parts: Envoy, the picker, six emulated pods that prefill and six that decode, thirty adapters.
+
+Plays of `bench.disagg_live` with fewer requests, twelve of them in flight at any time, so that nothing depends on how
+fast the machine is. The same requests in the same order go to pods that do both, to pairs chosen jointly (twice, pods
+that decode being killed the second time), and to pairs chosen independently.
+"""
+
+import asyncio
+
+import pytest
+from bench.disagg_live import Sizes, play, table
+
+pytestmark = [pytest.mark.e2e, pytest.mark.twin, pytest.mark.timeout(300)]
+SIZES = Sizes(requests=90, at_once=12, each_first=True, kills=4)
+MOST_LOADS = 2.2
+"""Times those of pods that do both: each adapter is needed on either side."""
+
+
+@pytest.fixture(scope="module")
+def played():
+    """What came of each run, by name."""
+    stacks = [["pods that do both"], ["pairs, jointly", "pairs, pods killed"], ["pairs, independently"]]
+    found = [outcome for names in stacks for outcome in asyncio.run(play(*names, sizes=SIZES))]
+    print("", *table(found), sep="\n")
+    return {outcome.name: outcome for outcome in found}
+
+
+def test_every_request_is_accounted_for(played):
+    for outcome in played.values():
+        assert outcome.answered + outcome.lost == SIZES.requests, outcome.name
+        assert (outcome.arrivals, outcome.left) == (SIZES.requests, SIZES.requests), outcome.name
+
+
+def test_nothing_is_decoded_where_it_must_not_be(played):
+    for outcome in played.values():
+        assert (outcome.not_decoding, outcome.foreign) == (0, 0), outcome.name
+
+
+def test_pairs_find_their_adapter_there(played):
+    pairs = played["pairs, jointly"]
+    assert (pairs.split, pairs.lost, pairs.local) == (SIZES.requests, 0, 0)
+    assert (pairs.late, pairs.cold) == (0, 0)
+
+
+def test_pairs_load_each_adapter_once_on_either_side(played):
+    alone, pairs = played["pods that do both"], played["pairs, jointly"]
+    assert alone.split == 0 and alone.lost == 0
+    assert pairs.loads_per_request <= MOST_LOADS * alone.loads_per_request, (pairs.loads, alone.loads)
+
+
+def test_pods_chosen_independently_get_adapters_late(played):
+    pairs = played["pairs, independently"]
+    assert (pairs.split, pairs.lost) == (SIZES.requests, 0)
+    # The first request of each adapter at least finds it nowhere on the side that decodes.
+    assert pairs.late > played["pairs, jointly"].late + 5
+    assert pairs.cold >= pairs.late
+
+
+def test_pods_that_die_lose_what_is_in_flight_there_at_most(played):
+    pairs = played["pairs, pods killed"]
+    assert pairs.kills and sum(kill.there for kill in pairs.kills) > 0
+    assert pairs.elsewhere == 0, (pairs.kills, pairs.losses)
+    assert pairs.lost <= sum(kill.there for kill in pairs.kills)
