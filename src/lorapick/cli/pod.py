@@ -28,7 +28,7 @@ from lorapick.live.podserver import (
     read_adapters,
     serve,
 )
-from lorapick.live.podserver.options import MAX_ADAPTERS, HandoverOptions
+from lorapick.live.podserver.options import EMULATED, MAX_ADAPTERS, HandoverOptions
 from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.pod.errors import PodError
 from lorapick.pod.values import AdapterSpec, PodConfig, SwapMode
@@ -57,7 +57,8 @@ def pod(
     max_model_len: Annotated[int, typer.Option(help="Most tokens of one sequence.")] = _DEFAULT.max_model_len,
     block_size: Annotated[int, typer.Option(help="Tokens in a KV block.")] = _DEFAULT.block_size,
     kv_blocks: Annotated[int, typer.Option(help="KV blocks in GPU memory.")] = _DEFAULT.kv_blocks,
-    engine: Annotated[str, typer.Option(help="vllm, or sglang: its page, and its unload, which frees.")] = "vllm",
+    engine: Annotated[str, typer.Option(help="Whose API and metrics: vllm, sglang, trtllm or triton.")] = "vllm",
+    max_loaded_loras: Annotated[int | None, typer.Option(help="Of sglang: adapters in memory at most.")] = None,
     mode: Annotated[SwapMode, typer.Option(help="inline: as vLLM; drain: the batch ends first.")] = SwapMode.INLINE,
     load_failure_share: Annotated[float, typer.Option(help="Share of adapter loads that fail, 0 to 1.")] = 0.0,
     adapters: Annotated[str, typer.Option(help="Registered at the start: how many, or a file that lists them.")] = "0",
@@ -80,7 +81,7 @@ def pod(
     seed: Annotated[int, typer.Option(help="Seed of the load failures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ready line as JSON.")] = False,
 ) -> None:
-    """Run one emulated vLLM pod: real routes, real metrics, modelled time and memory."""
+    """Run one emulated pod: real routes, real metrics, modelled time and memory."""
     with _refusals():
         options = PodServerOptions(name=name, host=host, port=port, base_model=base_model, speed=speed, seed=seed)
         limits = _limits(max_loras, max_cpu_loras, rank=max_lora_rank, requests=max_num_seqs)
@@ -90,6 +91,7 @@ def pod(
         options = replace(
             options, config=replace(loads, kv_hold=kv_hold * speed), engine=_engine(engine), role=_role(role)
         )
+        options = replace(options, max_loaded_loras=max_loaded_loras)
         allowed = tuple(prefillers.split(",")) if prefillers else None
         speeds = HandoverOptions(prefill_timeout=prefill_timeout, kv_bandwidth=kv_bandwidth)
         options = replace(options, handover=replace(speeds, sidecar=sidecar, prefillers=allowed, reserve=reserve))
@@ -138,7 +140,7 @@ def _engine(word: str) -> Engine:
     try:
         return Engine(word)
     except ValueError:
-        raise OptionsError(f"--engine {word}: emulated are vllm and sglang") from None
+        raise OptionsError(f"--engine {word}: emulated are {', '.join(EMULATED)}") from None
 
 
 def _role(word: str) -> Role:

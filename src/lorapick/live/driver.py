@@ -18,6 +18,7 @@ from lorapick.core.fleet import Fleet
 from lorapick.core.near_names import NearNames
 from lorapick.live.ports import ModelCard, Usage
 from lorapick.live.publish import Observer
+from lorapick.live.wordings import REFUSES_UNKNOWN, Wordings
 from lorapick.model.effects import (
     Clear,
     Dispatch,
@@ -45,6 +46,7 @@ from lorapick.model.events import (
     Ticked,
 )
 from lorapick.model.placement import DemandBin, PlacementProblem
+from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
@@ -96,6 +98,8 @@ class Driver:
         """Has a placement solved; its answer is a `PlacementComputed`. None: nobody does, which is said once."""
         self.on_demand: Callable[[Sequence[DemandBin]], None] | None = None
         """Keeps demand; None: it is forgotten at the end."""
+        self.wordings = Wordings(self._pod)
+        """How pods are asked for adapters."""
         self.started_at = time.time()
         self._clock = clock
         self._recorder = recorder
@@ -161,7 +165,7 @@ class Driver:
         self.on_pick(time.perf_counter() - began)
         answer = _answer(effects, request.id)
         if answer is not None:
-            return answer
+            return self._worded(answer)
         future: asyncio.Future[Dispatch | Reject] = asyncio.get_running_loop().create_future()
         self._waiting[request.id] = future
         future.add_done_callback(lambda done: self._waited(request.id, abandoned=done.cancelled()))
@@ -260,6 +264,8 @@ class Driver:
         fresh = [pod for row, pod in live if columns.fresh_until[row] >= now] or [pod for _, pod in live]
         if not fresh:
             return None
+        # Whoever asks for an adapter this way shall not be answered by the base model.
+        fresh = [pod for pod in fresh if pod.engine in REFUSES_UNKNOWN] or fresh
         self._turn += 1
         return fresh[self._turn % len(fresh)].address
 
@@ -302,7 +308,23 @@ class Driver:
             self._addresses[answer.request_id] = answer.target.address
         future = self._waiting.get(answer.request_id)
         if future is not None and not future.done():
-            future.set_result(answer)
+            future.set_result(self._worded(answer))
+
+    def _worded(self, answer: Dispatch | Reject) -> Dispatch | Reject:
+        """The answer in the words of the pod's engine; a request that there are none for is over for the core."""
+        if isinstance(answer, Reject):
+            return answer
+        worded = self.wordings.worded(answer)
+        if isinstance(worded, Reject):
+            name = answer.request_id
+            # Later: this may be within an event.
+            asyncio.get_running_loop().call_soon(lambda: self.ended(name, Outcome.ABANDONED, None, None))
+        return worded
+
+    def _pod(self, name: PodName) -> Pod | None:
+        columns = self.fleet.state.columns
+        row = columns.row_of.get(name)
+        return columns.pods[row] if row is not None else None
 
     def _arm(self) -> None:
         due = self.fleet.next_wakeup()

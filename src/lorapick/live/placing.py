@@ -56,6 +56,7 @@ class Placing:
         history = settings.placement.history
         self._demand = None if history is None else Demand(HistoryStore(beside / history), driver)
         driver.control = self._control
+        driver.wordings.path_of = self._catalogue.path
         driver.on_problem = self._solve
         driver.on_demand = self._demand.keep if self._demand is not None else None
 

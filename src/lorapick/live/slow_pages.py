@@ -62,7 +62,9 @@ class SlowPages:
         if self._settings is None and self._dialect.settings_paths:
             self._settings = await self._ask_settings()
         self.due = now + self._every
-        if models is not None:
+        if models is not None and not self._dialect.models_have_adapters:
+            report = msgspec.structs.replace(report, base_models=models.base_models)
+        elif models is not None:
             known, self._known = self._known, models
             report = with_lists(
                 report, models, settings=self._settings, in_memory=self._dialect.models_are_memory, known=known
@@ -75,7 +77,7 @@ class SlowPages:
         try:
             body = await self._client.get(path)
             with self._meter:
-                return models_list.parse(body)
+                return self._dialect.parse_models(body)
         except (models_list.ModelsListError, PageError) as error:
             self._note(path, error)
             return None

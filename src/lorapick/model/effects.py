@@ -8,7 +8,7 @@ import msgspec
 from lorapick.model.picks import Pick
 from lorapick.model.placement import DemandBin, PlacementProblem
 from lorapick.model.reasons import Reason
-from lorapick.model.requests import Target
+from lorapick.model.requests import Target, Wording
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
 
 
@@ -35,6 +35,8 @@ class Dispatch(Effect, frozen=True, kw_only=True):
     """The name to ask the pod for, when it differs from what the client wrote (alias); None: unchanged."""
     prefill: Target | None = None
     """Pod that prefills; None: not disaggregated."""
+    wording: Wording | None = None
+    """How these pods are asked for the adapter; None: by name. Told by drivers, who know paths; the core knows none."""
 
 
 class Hold(Effect, frozen=True, kw_only=True):

@@ -13,6 +13,9 @@ class Engine(StrEnum):
     VLLM = "vllm"
     SGLANG = "sglang"
     TRTLLM = "trtllm"
+    """TensorRT-LLM's own server, `trtllm-serve`."""
+    TRITON = "triton"
+    """Triton with its `tensorrtllm` backend, behind its OpenAI frontend."""
     LORAX = "lorax"
 
 

@@ -1,6 +1,7 @@
 """A request as the picker sees it, and how one ends."""
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -46,6 +47,15 @@ class Outcome(StrEnum):
     FAILED = "failed"
     REJECTED = "rejected"
     ABANDONED = "abandoned"
+
+
+class Wording(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pod is asked for an adapter, where the adapter's name in `model` is not enough (see `wire.asking`)."""
+
+    model: str
+    """What stands in the body's `model`."""
+    fields: dict[str, Any] = {}
+    """JSON values of further top-level fields; they count before what the client wrote there."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

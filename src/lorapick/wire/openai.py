@@ -7,7 +7,7 @@ are right for the engine: what routing does not need may be wrong, the engine sa
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -235,6 +235,17 @@ def with_model(body: bytes, model: str) -> bytes:
         copied = end
     parts.append(body[copied:])
     return b"".join(parts)
+
+
+def with_fields(body: bytes, fields: Mapping[str, Any]) -> bytes:
+    """The body with further top-level fields at its end, where readers take them before earlier ones of these names.
+
+    `body` must have passed `read_body`, and have a `model`.
+    """
+    if not fields:
+        return body
+    # A JSON object that is not empty: behind its last field, before the brace.
+    return body.rstrip()[:-1] + b"," + msgspec.json.encode(fields)[1:]
 
 
 def _model_values(body: bytes) -> Iterator[tuple[int, int]]:

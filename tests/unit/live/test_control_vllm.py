@@ -184,12 +184,12 @@ async def test_what_else_comes_of_a_touch(touch, why):
 
 
 async def test_sglang_is_told_the_adapter_beside_the_model():
-    stub = Stub(touch=Stub.TOUCHED)
+    stub = Stub(touch=(200, {"id": "cmpl-1", "model": "base:ad", "choices": [{"text": "x"}]}))
     assert name_of(await came_of(stub, TOUCH, engine=Engine.SGLANG)) == "Touched"
-    assert stub.bodies == [{"model": "ad", "prompt": "x", "max_tokens": 1, "lora_path": "ad"}]
+    assert stub.bodies == [{"model": "base:ad", "prompt": "x", "max_tokens": 1, "lora_path": "ad"}]
 
 
-@pytest.mark.parametrize("engine", [Engine.TRTLLM, Engine.LORAX])
+@pytest.mark.parametrize("engine", [Engine.LORAX])
 @pytest.mark.parametrize("command", [LOAD, REGISTER, UNLOAD, TOUCH])
 async def test_engines_without_a_path_are_not_asked(engine, command):
     stub = Stub()

@@ -83,7 +83,8 @@ def _unfit(state: FleetState, target: Target, *, now: Seconds) -> str | None:
         return "unfit"
     registry = state.residency.registry
     adapter = state.adapters.get(name)
-    if not registry.accepts(row, name) and (adapter is None or adapter.source is None):
+    told = state.residency.home(row).caches.registers and adapter is not None and adapter.source is not None
+    if not registry.accepts(row, name) and not told:
         return "unregistered"
     if name in state.placement.retiring:
         return "retiring"
@@ -104,7 +105,7 @@ def _unready(state: FleetState, target: Target, *, now: Seconds) -> str | None:
         return "away"
     if load.pressure_tier > Pressure.NONE:
         return "pressure"
-    if not state.residency.home(row).caches.unloads:
+    if not state.residency.home(row).caches.loads:
         return "no_load_api"
     return None
 

@@ -22,7 +22,7 @@ LASTING: dict[str, None] = dict.fromkeys(("unfit", "unregistered", "retiring", "
 
 def warm(state: FleetState, row: int, *, now: Seconds) -> None:
     """A process is new there: keep it from traffic for a while, if others serve and there is something to bring."""
-    wanted = state.settings.placement.warm_up > 0 and state.residency.home(row).caches.unloads
+    wanted = state.settings.placement.warm_up > 0 and state.residency.home(row).caches.loads
     if wanted and _ours(state) and state.tally.dispatched and others_serve(state, row):
         state.placement.warming[row] = now
         state.placement.hurry(now)

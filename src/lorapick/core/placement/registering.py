@@ -32,7 +32,7 @@ def unknown(state: FleetState, row: int) -> list[AdapterName]:
     """Names that a pod should know, if it can serve them, and does not; none while it has not been asked."""
     placement, registry = state.placement, state.residency.registry
     listed = registry.listed(row)
-    if listed is None:
+    if listed is None or not state.residency.home(row).caches.registers:
         return []
     key = id(listed), registry.declarations
     cached = placement.unknown.get(row)

@@ -18,7 +18,11 @@ class Caches(NamedTuple):
     """An unload drops the weights (SGLang). vLLM forgets only the name; its LRU has the weights until it moves on."""
     unloads: bool = False
     """It can be told to unload, over HTTP. TensorRT-LLM and LoRAX load what requests name, and have no such path."""
-
+    loads: bool = False
+    """An adapter can be brought in before a client asks for it: by a path for that, or by a request for one token."""
+    registers: bool = False
+    """It can be told names that it does not know. TensorRT-LLM needs not (requests bring name and path), Triton's
+    frontend has those of its `multi_lora.json`."""
     loads_to_host: bool = False
     """A load that is asked for over HTTP ends in host memory (SGLang); the slot comes with the first request. vLLM's
     ends in a slot."""
@@ -30,10 +34,12 @@ class Caches(NamedTuple):
 
 
 CACHES: dict[Engine, Caches] = {
-    Engine.VLLM: Caches(unloads=True),
-    Engine.SGLANG: Caches(unload_frees=True, unloads=True, loads_to_host=True),
-    # Triton's backend has a host cache and a device cache, both LRU; sizes are in bytes and come from the operator.
-    Engine.TRTLLM: Caches(),
+    Engine.VLLM: Caches(unloads=True, loads=True, registers=True),
+    Engine.SGLANG: Caches(unload_frees=True, unloads=True, loads_to_host=True, loads=True, registers=True),
+    # TensorRT-LLM has a host cache and a device cache, both LRU. For Triton's backend their sizes are in bytes and come
+    # from the operator.
+    Engine.TRTLLM: Caches(loads=True),
+    Engine.TRITON: Caches(loads=True),
     Engine.LORAX: Caches(host_level=False, unload_frees=True),
 }
-"""Read in vLLM 0.32.0, SGLang 0.5.23, tensorrtllm_backend 0b9d7d5, LoRAX a7394ba."""
+"""Read in vLLM 0.32.0, SGLang 0.5.23, TensorRT-LLM 1.3, tensorrtllm_backend 0b9d7d5, LoRAX a7394ba."""

@@ -111,6 +111,11 @@ class Catalogue:
             raise SourceError(str(problem), lasting=problem.reason not in _PASSING, reason=problem.reason)
         return look.path
 
+    def path(self, name: AdapterName) -> str | None:
+        """What pods are told now, without looking: what `resolve` would answer. None: not known, or not allowed."""
+        look = self._looks.get(name)
+        return look.path if look is not None and look.problem is None else None
+
     def allow(self, name: AdapterName, source: str) -> None:
         """Refuse whatever else than `resolve` answered, for who is to check what pods are told.
 

@@ -54,12 +54,16 @@ def meant(state: FleetState, pods: Sequence[PodName], *, selector: Mapping[str, 
 
 def why_unfit(state: FleetState, name: AdapterName, *, row: int) -> str | None:
     """Why nobody can be told to load an adapter on a pod, however long one waits; None: it can be done."""
-    if not state.residency.home(row).caches.unloads:
+    caches = state.residency.home(row).caches
+    if not caches.loads:
         pod = state.columns.pods[row]
         return f"{pod.engine.value if pod is not None else 'its engine'} cannot be told to load over HTTP"
     adapter = state.adapters.get(name)
-    if not state.residency.registry.accepts(row, name) and (adapter is None or adapter.source is None):
-        return "does not know its name, and the adapter was declared without a source"
+    if not state.residency.registry.accepts(row, name):
+        if not caches.registers:
+            return "does not know its name, and can be told none while it runs"
+        if adapter is None or adapter.source is None:
+            return "does not know its name, and the adapter was declared without a source"
     return cannot_serve(state, row, name=name)
 
 
@@ -84,6 +88,9 @@ def check_enabled(state: FleetState) -> None:
     """Raises OperationError when the configuration says that nobody is told to load anything."""
     if not state.settings.placement.enabled:
         detail = "placement.enabled is false, so no pod is told anything; set it to true in the configuration"
+        raise OperationError(409, ApiReason.PLACEMENT_OFF, detail=detail)
+    if not state.placement.leads:
+        detail = "another replica leads, and tells pods what to load; ask it (the Lease names it)"
         raise OperationError(409, ApiReason.PLACEMENT_OFF, detail=detail)
 
 

@@ -4,8 +4,10 @@ In: an engine. Out: its driver. Add an engine: a file like `vllm`, and a line he
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
+from lorapick.live.control.byrequest import ByRequestDriver
 from lorapick.live.control.door import Door
 from lorapick.live.control.problems import Outcome, ProblemError
 from lorapick.live.control.sglang import SglangDriver
@@ -21,6 +23,8 @@ class EngineDriver(Protocol):
 
     loads_into_slot: bool
     """A load ends in a GPU slot; else in host memory."""
+    tells_sources: bool
+    """A touch says from where the adapter is loaded, as a load does."""
 
     def remembered(self, pod: PodName, adapter: AdapterName) -> str | None:
         """From where the pod had an adapter that it was told to unload; None: it was told no such thing."""
@@ -42,15 +46,19 @@ class EngineDriver(Protocol):
         """Withdraw it; ALREADY: it was not there."""
         ...
 
-    async def touch(self, door: Door, adapter: AdapterName) -> Outcome:
-        """Have one token generated with it."""
+    async def touch(self, door: Door, adapter: AdapterName, *, source: str | NoSourceError) -> Outcome:
+        """Have one token generated with it; `source` is looked up for those that tell it only."""
         ...
 
 
-DRIVERS: dict[Engine, Callable[[], EngineDriver]] = {Engine.VLLM: VllmDriver, Engine.SGLANG: SglangDriver}
+DRIVERS: dict[Engine, Callable[[], EngineDriver]] = {
+    Engine.VLLM: VllmDriver,
+    Engine.SGLANG: SglangDriver,
+    Engine.TRTLLM: partial(ByRequestDriver, Engine.TRTLLM),
+    Engine.TRITON: partial(ByRequestDriver, Engine.TRITON),
+}
 """An emulated pod speaks one of these dialects, as its configuration says."""
 WITHOUT: dict[Engine, str] = {
-    Engine.TRTLLM: "TensorRT-LLM takes adapters with requests, and has no path to load or unload one by itself",
     Engine.LORAX: "LoRAX loads what requests name, and has no path to load or unload an adapter by itself",
 }
 

@@ -74,7 +74,7 @@ class _Told(NamedTuple):
             case Unload():
                 return await self.driver.unload(self.door, command)
             case Touch():
-                return await self.driver.touch(self.door, adapter)
+                return await self.driver.touch(self.door, adapter, source=self.source)
 
 
 class _PodWork:
@@ -157,8 +157,8 @@ class PodControl:
     # -- waiting
 
     def _begin(self, command: Command) -> None:
-        one = Waiting(command, ready=not isinstance(command, Load | Register))
         pod = self._find(command.pod)
+        one = Waiting(command, ready=not self._needs_source(command, pod))
         if self._running is None:
             self._drop(one, "the picker is ending")
         elif pod is None:
@@ -167,6 +167,11 @@ class PodControl:
             self._fail(one, unsupported(pod.engine))
         else:
             self._join(one, pod=pod, running=self._running)
+
+    def _needs_source(self, command: Command, pod: Pod | None) -> bool:
+        driver = self._drivers.get(pod.engine) if pod is not None else None
+        touched = isinstance(command, Touch) and driver is not None and driver.tells_sources
+        return touched or isinstance(command, Load | Register)
 
     def _join(self, one: Waiting, *, pod: Pod, running: _Running) -> None:
         work = self._works.get(pod.name)

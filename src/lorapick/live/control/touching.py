@@ -11,14 +11,15 @@ import msgspec
 
 from lorapick.live.control.door import Answer, Door
 from lorapick.live.control.problems import Outcome, ProblemError, UnknownNameError
+from lorapick.model.requests import Wording
 from lorapick.model.units import AdapterName
 
 PATH = "/v1/completions"
 HEADERS = {"x-lorapick-touch": "1"}
 _PROMPT = "x"
 """Text, not token ids: every server of this API takes it. Too short to fill a block of the prefix cache."""
-_UNKNOWN = ("does not exist", "not loaded", "not found")
-"""Of vLLM and SGLang, when a request names an adapter that they do not serve; in lower case."""
+_UNKNOWN = ("does not exist", "not loaded", "never been loaded", "not found", "unknown lora", "unknown model")
+"""Of vLLM, SGLang and Triton, when a request names an adapter that they do not serve; in lower case."""
 _NO_ROUTE = ("Not Found", "Method Not Allowed")
 
 
@@ -27,17 +28,15 @@ class _Completion(msgspec.Struct):
     model: str | None = None
 
 
-async def touch(door: Door, adapter: AdapterName, **more: str) -> Outcome:
-    """Ask for one token; `more` are fields of the body that this engine wants besides.
+async def touch(door: Door, adapter: AdapterName, *, words: Wording | None = None) -> Outcome:
+    """Ask for one token, in the words that this engine wants; None: by name.
 
     Raises:
         UnknownNameError: the pod does not serve the adapter.
         ProblemError: no completion came of it.
     """
-    body = {"model": adapter, "prompt": _PROMPT, "max_tokens": 1, **more}
-    answer = await door.post(PATH, body, headers=HEADERS)
+    answer = await ask(door, adapter, words=words)
     if answer.status == 200:
-        _check(answer, adapter)
         return Outcome.DONE
     if has_no_route(answer):
         raise ProblemError(f"it has no {PATH}, without which no adapter can be touched", lasting=True)
@@ -47,12 +46,26 @@ async def touch(door: Door, adapter: AdapterName, **more: str) -> Outcome:
     raise answer.problem()
 
 
-def _check(answer: Answer, adapter: AdapterName) -> None:
+async def ask(door: Door, adapter: AdapterName, *, words: Wording | None) -> Answer:
+    """Ask for one token; the answer, which is a completion if its status is 200.
+
+    Raises:
+        ProblemError: it has that status and is none, or another model answered.
+    """
+    words = words if words is not None else Wording(model=adapter)
+    body = {"model": words.model, "prompt": _PROMPT, "max_tokens": 1, **words.fields}
+    answer = await door.post(PATH, body, headers=HEADERS)
+    if answer.status == 200:
+        _check(answer, (None, adapter, words.model))
+    return answer
+
+
+def _check(answer: Answer, names: tuple[str | None, ...]) -> None:
     try:
         completion = msgspec.json.decode(answer.body, type=_Completion)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProblemError(f"no completion ({error}): {answer.told()}") from None
-    if completion.model not in (None, adapter):
+    if completion.model not in names:
         raise ProblemError(f"another model answered: {completion.model!r}")
 
 

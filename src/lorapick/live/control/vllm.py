@@ -31,6 +31,7 @@ class VllmDriver:
     """Commands of vLLM pods. Remembers nothing."""
 
     loads_into_slot = True
+    tells_sources = False
 
     def remembered(self, pod: PodName, adapter: AdapterName) -> str | None:
         """Nothing: an unloaded adapter is not given back by itself."""
@@ -95,8 +96,9 @@ class VllmDriver:
             return Outcome.ALREADY
         raise _problem(answer)
 
-    async def touch(self, door: Door, adapter: AdapterName) -> Outcome:
+    async def touch(self, door: Door, adapter: AdapterName, *, source: str | NoSourceError) -> Outcome:
         """Have one token generated with it; raises as `touching.touch`."""
+        del source
         return await touch(door, adapter)
 
 

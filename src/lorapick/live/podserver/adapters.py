@@ -1,15 +1,13 @@
-"""The routes that change and list what the front end serves: load, unload, models.
+"""vLLM's routes that change and list what the front end serves: load, unload, models; and the emulated disk.
 
-In: HTTP requests, the emulated disk. Out: vLLM's statuses and texts, or SGLang's statuses and fields.
-Not here: what a load does to memory (see `pod.engine`).
+In: HTTP requests, the emulated disk. Out: vLLM's statuses and texts.
+Not here: what a load does to memory (see `pod.engine`), other engines' routes (see `sglang`) and lists (see `lists`).
 
 The emulated disk holds the adapters the pod was told of, at `/adapters/<name>`; a real folder with a PEFT
 `adapter_config.json` exists too, and its rank is read.
 """
 
 import asyncio
-import time
-import uuid
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,10 +17,8 @@ from starlette.responses import Response
 
 from lorapick.live.podserver.bodies import LoadBody, UnloadBody, read_body
 from lorapick.live.podserver.driver import PodDriver
-from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.options import CATALOGUE_ROOT, PodServerOptions, adapter_spec
 from lorapick.live.podserver.refusals import (
-    Json,
     RefusalError,
     internal,
     invalid_input,
@@ -55,7 +51,7 @@ class AdapterRoutes:
         # As in vLLM, two loads of one name take turns, so that the second one sees the first one's name.
         async with self._locks[name]:
             self._check_load(body)
-            spec = await asyncio.to_thread(self._find, name, path)
+            spec = await self.find(name, path)
             try:
                 failed = await self._driver.load(spec)
             except PodError as error:
@@ -78,50 +74,9 @@ class AdapterRoutes:
                 raise not_found(f"The lora adapter '{name}' cannot be found.") from None
         return Response(f"Success: LoRA adapter '{name}' removed successfully.")
 
-    async def unload_freeing(self, request: Request) -> Response:
-        """POST /unload_lora_adapter of SGLang: forget the name; answer when the weights are gone."""
-        body = read_body(UnloadBody, request.headers.get("content-type", ""), await request.body())
-        name, error = body.lora_name, ""
-        try:
-            await self._driver.unload_freeing(name)
-        except UnknownAdapter:
-            error = f"LoRA adapter with name {name} is not loaded."
-        return self._updated(error)
-
-    async def load_to_host(self, request: Request) -> Response:
-        """POST /load_lora_adapter of SGLang: make the name known, with the weights in host memory."""
-        body = read_body(LoadBody, request.headers.get("content-type", ""), await request.body())
-        name, path, error = body.lora_name, body.lora_path, ""
-        if name in self._driver.registered:
-            error = f"LoRA adapter {name} is already loaded."
-        else:
-            try:
-                self._driver.fetch(await asyncio.to_thread(self._find, name, path))
-                self._paths[name] = path
-            except (PodError, RefusalError) as problem:
-                error = f"Failed to load LoRA adapter {name}: {problem}"
-        return self._updated(error)
-
-    def _updated(self, error: str) -> Response:
-        loaded = {each: self._paths.get(each, CATALOGUE_ROOT + each) for each in self._driver.registered}
-        answer = {"success": not error, "error_message": error, "loaded_adapters": loaded}
-        return MsgspecResponse(answer, status_code=400 if error else 200)
-
-    async def server_info(self, request: Request) -> Response:
-        """GET /server_info of SGLang: its arguments, those that say how many adapters it holds."""
-        del request
-        slots = self._options.config.limits.max_loras + 1
-        return MsgspecResponse({"enable_lora": True, "max_loras_per_batch": slots, "max_loaded_loras": None})
-
-    async def models(self, request: Request) -> Response:
-        """GET /v1/models: the base model and every registered adapter, in memory or not."""
-        del request
-        base = self._options.base_model
-        cards = [_card(base, root=base, parent=None, max_model_len=self._options.config.max_model_len)]
-        for name in self._driver.registered:
-            root = self._paths.get(name, CATALOGUE_ROOT + name)
-            cards.append(_card(name, root=root, parent=base, max_model_len=None))
-        return MsgspecResponse({"object": "list", "data": cards})
+    def path(self, name: AdapterName) -> str:
+        """From where an adapter was loaded."""
+        return self._paths.get(name, CATALOGUE_ROOT + name)
 
     def _check_load(self, body: LoadBody) -> None:
         name = body.lora_name
@@ -138,6 +93,10 @@ class AdapterRoutes:
                 "set 'load_inplace' to True."
             )
 
+    async def find(self, name: AdapterName, path: str) -> AdapterSpec:
+        """What is on the disk at a path, under a name. Raises RefusalError: nothing, or nothing that can be read."""
+        return await asyncio.to_thread(self._find, name, path)
+
     def _find(self, name: AdapterName, path: str) -> AdapterSpec:
         if path.startswith(CATALOGUE_ROOT) and path.removeprefix(CATALOGUE_ROOT) in self._disk:
             found = self._disk[path.removeprefix(CATALOGUE_ROOT)]
@@ -151,31 +110,3 @@ class AdapterRoutes:
             raise unknown_adapter_path(name, path) from None
         size = sum(file.stat().st_size for file in sorted(folder.glob("adapter_model.*")))
         return adapter_spec(name, rank=config.r, size=size or None)
-
-
-def _card(name: str, *, root: str, parent: str | None, max_model_len: int | None) -> Json:
-    now = int(time.time())
-    permission = {
-        "id": f"modelperm-{uuid.uuid4().hex}",
-        "object": "model_permission",
-        "created": now,
-        "allow_create_engine": False,
-        "allow_sampling": True,
-        "allow_logprobs": True,
-        "allow_search_indices": False,
-        "allow_view": True,
-        "allow_fine_tuning": False,
-        "organization": "*",
-        "group": None,
-        "is_blocking": False,
-    }
-    return {
-        "id": name,
-        "object": "model",
-        "created": now,
-        "owned_by": "vllm",
-        "root": root,
-        "parent": parent,
-        "max_model_len": max_model_len,
-        "permission": [permission],
-    }

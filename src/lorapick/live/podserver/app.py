@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry, make_asgi_app
@@ -21,6 +22,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ExceptionHandler
 
 from lorapick.live.podserver.adapters import AdapterRoutes
 from lorapick.live.podserver.bodies import ChatBody, CompletionBody, MessagesBody, ResponsesBody
@@ -32,11 +34,14 @@ from lorapick.live.podserver.generate import Endpoint, Generator
 from lorapick.live.podserver.handover import Handover
 from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.kv_publisher import KvPublisher
+from lorapick.live.podserver.lists import document
+from lorapick.live.podserver.meanings import meaning_of
 from lorapick.live.podserver.metrics import CountedRoutes, build_registry
 from lorapick.live.podserver.more_dialects import Messages, Responses
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.pooling import Pooling
 from lorapick.live.podserver.refusals import KV_REFUSED, RefusalError, bad_request, http_refusal
+from lorapick.live.podserver.sglang import SglangRoutes
 from lorapick.live.podserver.sidecar import Sidecar
 from lorapick.model.pods import Engine
 
@@ -63,8 +68,14 @@ def build_app(options: PodServerOptions) -> Starlette:
     switch = FaultSwitch(faults)
     handover = Handover(options, driver, clock=clock)
     registry, counters = build_registry(options, driver, switch, handovers=handover.counts)
+    adapters = AdapterRoutes(options, driver)
+    sglang = SglangRoutes(options, driver, adapters=adapters) if options.engine is Engine.SGLANG else None
+    meant = meaning_of(options, driver, adapters=adapters, sglang=sglang)
+    generator = Generator(options, driver, handover=handover, meant=meant)
     routes = [
-        *_model_routes(options, driver, handover=handover),
+        *_model_routes(generator),
+        _models_route(options, driver, paths=adapters if sglang is None else sglang),
+        *_adapter_routes(options, adapters, sglang=sglang),
         *_status_routes(driver),
         *_emulator_routes(options, driver, switch=switch, handover=handover),
     ]
@@ -83,14 +94,14 @@ def build_app(options: PodServerOptions) -> Starlette:
                 driver.publisher.close()
 
     return Starlette(
-        routes=[*routes, _metrics_route(registry)],
+        routes=[*routes, *_metrics_routes(options, registry)],
         lifespan=lifespan,
         middleware=[
             Middleware(CountedRoutes, counters, paths),
             Middleware(FaultyRoutes, switch),
             *_sidecar(options, handover, driver=driver),
         ],
-        exception_handlers={RefusalError: _refused, HTTPException: _http_error, ClientDisconnect: _nobody},
+        exception_handlers={**_error_handlers(options.engine), ClientDisconnect: _nobody},
     )
 
 
@@ -112,23 +123,28 @@ def _publisher(options: PodServerOptions) -> KvPublisher | None:
     )
 
 
-def _metrics_route(registry: CollectorRegistry) -> Mount:
-    mount = Mount("/metrics", make_asgi_app(registry))
+def _metrics_routes(options: PodServerOptions, registry: CollectorRegistry) -> list[BaseRoute]:
+    trtllm = options.engine is Engine.TRTLLM
+    path = "/prometheus/metrics" if trtllm else "/metrics"
+    mount = Mount(path, make_asgi_app(registry))
     # As in vLLM: the page is at /metrics itself, without a redirect to /metrics/.
-    mount.path_regex = re.compile("^/metrics(?P<path>.*)$")
-    return mount
+    mount.path_regex = re.compile(f"^{path}(?P<path>.*)$")
+    return [mount, *([Route("/metrics", _iterations)] if trtllm else [])]
+
+
+async def _iterations(request: Request) -> Response:
+    """GET /metrics of `trtllm-serve`: what each step did, as JSON; an emulated pod keeps no such list."""
+    del request
+    return MsgspecResponse([])
 
 
 def _post(path: str, endpoint: Endpoint) -> Route:
     return Route(path, endpoint, methods=["POST"])
 
 
-def _model_routes(options: PodServerOptions, driver: PodDriver, *, handover: Handover) -> list[BaseRoute]:
-    generator = Generator(options, driver, handover=handover)
+def _model_routes(generator: Generator) -> list[BaseRoute]:
     pooling = Pooling(generator)
-    adapters = AdapterRoutes(options, driver)
-    routes: list[BaseRoute] = [
-        Route("/v1/models", adapters.models),
+    return [
         _post("/v1/completions", generator.route(CompletionBody, Completions())),
         _post("/v1/chat/completions", generator.route(ChatBody, Chat())),
         _post("/v1/responses", generator.route(ResponsesBody, Responses())),
@@ -138,18 +154,26 @@ def _model_routes(options: PodServerOptions, driver: PodDriver, *, handover: Han
         *(_post(path, pooling.rerank) for path in ("/rerank", "/v1/rerank", "/v2/rerank")),
         *(_post(path, pooling.score) for path in ("/score", "/v1/score")),
     ]
-    if options.engine is Engine.SGLANG:
-        routes += [
-            _post("/load_lora_adapter", adapters.load_to_host),
-            _post("/unload_lora_adapter", adapters.unload_freeing),
-            Route("/server_info", adapters.server_info),
-        ]
-    elif options.runtime_lora:
-        routes += [
-            _post("/v1/load_lora_adapter", adapters.load),
-            _post("/v1/unload_lora_adapter", adapters.unload),
-        ]
-    return routes
+
+
+def _models_route(options: PodServerOptions, driver: PodDriver, *, paths: AdapterRoutes | SglangRoutes) -> Route:
+    async def models(request: Request) -> Response:
+        """GET /v1/models: the base model, and the adapters that this engine lists."""
+        del request
+        return MsgspecResponse(document(options, {name: paths.path(name) for name in driver.registered}))
+
+    return Route("/v1/models", models)
+
+
+def _adapter_routes(
+    options: PodServerOptions, adapters: AdapterRoutes, *, sglang: SglangRoutes | None
+) -> list[BaseRoute]:
+    """TensorRT-LLM and Triton have none."""
+    if sglang is not None:
+        return [*sglang.routes()] if options.runtime_lora else []
+    if options.engine is not Engine.VLLM or not options.runtime_lora:
+        return []
+    return [_post("/v1/load_lora_adapter", adapters.load), _post("/v1/unload_lora_adapter", adapters.unload)]
 
 
 def _status_routes(driver: PodDriver) -> list[BaseRoute]:
@@ -210,18 +234,22 @@ def _emulator_routes(
     ]
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    del request
-    assert isinstance(error, RefusalError)
-    headers = {KV_REFUSED: error.kv_refused} if error.kv_refused else None
-    return MsgspecResponse(error.body(), status_code=error.status, headers=headers)
+def _error_handlers(engine: Engine) -> dict[Any, ExceptionHandler]:
+    async def refused(request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, RefusalError)
+        headers = {KV_REFUSED: error.kv_refused} if error.kv_refused else None
+        return MsgspecResponse(error.body(engine), status_code=error.status, headers=headers)
 
+    async def http_error(request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, HTTPException)
+        # What the framework says by itself has its own shape, FastAPI's, but for vLLM, which reshapes it.
+        shape = engine if engine is Engine.VLLM else Engine.TRITON
+        body = http_refusal(error.status_code).body(shape)
+        return MsgspecResponse(body, status_code=error.status_code, headers=error.headers)
 
-async def _http_error(request: Request, error: Exception) -> Response:
-    del request
-    assert isinstance(error, HTTPException)
-    body = http_refusal(error.status_code).body()
-    return MsgspecResponse(body, status_code=error.status_code, headers=error.headers)
+    return {RefusalError: refused, HTTPException: http_error}
 
 
 async def _nobody(request: Request, error: Exception) -> Response:

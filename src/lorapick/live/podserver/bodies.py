@@ -7,7 +7,7 @@ vLLM ignores unknown fields, so these do too: any sampling parameter may be sent
 """
 
 import re
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -45,10 +45,19 @@ class StreamOptions(msgspec.Struct):
     continuous_usage_stats: bool | None = False
 
 
-class Body(msgspec.Struct):
-    """What all generating bodies have in common."""
+class NamedBody(msgspec.Struct, kw_only=True):
+    """Fields by which engines are told who is to answer."""
 
     model: str | None = None
+    lora_path: Any = None
+    """SGLang's."""
+    lora_request: Any = None
+    """TensorRT-LLM's."""
+
+
+class Body(NamedBody, kw_only=True):
+    """What all generating bodies have in common."""
+
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = 1
@@ -56,7 +65,7 @@ class Body(msgspec.Struct):
     """See `wire.kv_transfer`."""
 
 
-class CompletionBody(Body):
+class CompletionBody(Body, kw_only=True):
     """POST /v1/completions."""
 
     prompt: PromptField | None = None
@@ -87,39 +96,35 @@ class MessagesBody(Body, kw_only=True):
     system: str | list[TextPart | str] | None = None
 
 
-class EmbeddingBody(msgspec.Struct):
+class EmbeddingBody(NamedBody, kw_only=True):
     """POST /v1/embeddings."""
 
-    model: str | None = None
     input: PromptField | None = None
     messages: list[Message] = []
     encoding_format: str = "float"
     dimensions: int | None = None
 
 
-class RerankBody(msgspec.Struct):
+class RerankBody(NamedBody, kw_only=True):
     """POST /rerank and /v1/rerank."""
 
     query: str
     documents: list[str]
-    model: str | None = None
     top_n: int = 0
 
 
-class ScoreBody(msgspec.Struct):
+class ScoreBody(NamedBody, kw_only=True):
     """POST /score and /v1/score."""
 
-    model: str | None = None
     text_1: str | list[str] | None = None
     text_2: str | list[str] | None = None
     queries: str | list[str] | None = None
     documents: str | list[str] | None = None
 
 
-class TokenizeBody(msgspec.Struct):
+class TokenizeBody(NamedBody, kw_only=True):
     """POST /tokenize."""
 
-    model: str | None = None
     prompt: str | None = None
     messages: list[Message] = []
 
@@ -130,6 +135,8 @@ class LoadBody(msgspec.Struct):
     lora_name: str
     lora_path: str
     load_inplace: bool = False
+    pinned: bool = False
+    """SGLang's."""
 
 
 class UnloadBody(msgspec.Struct):

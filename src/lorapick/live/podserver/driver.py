@@ -81,6 +81,8 @@ class PodDriver:
         """Tells of KV blocks; None: nobody is told."""
         self.kv_expired: Callable[[RequestId], None] = lambda _request_id: None
         """Told when a prefilled request's KV has waited for too long."""
+        self.restarted: list[Callable[[], None]] = []
+        """Told of each restart."""
         self.failure: str | None = None
         """Why the engine died; None: it lives."""
 
@@ -215,6 +217,12 @@ class PodDriver:
         self._specs[adapter.name] = adapter
         self._wake.set()
 
+    def know(self, adapter: AdapterSpec) -> None:
+        """Register an adapter and load nothing, as TensorRT-LLM at its first request. Raises as `PodEngine.register`."""
+        self._live()
+        self._engine.register(adapter)
+        self._specs[adapter.name] = adapter
+
     def unload(self, name: AdapterName) -> None:
         """Forget a name, as vLLM does: memory keeps the weights. Raises UnknownAdapter."""
         self._engine.unload(name, self._live())
@@ -239,6 +247,8 @@ class PodDriver:
         self.started_wall = self._clock.wall(now)
         if self.publisher is not None:
             self.publisher.restarted()
+        for told in self.restarted:
+            told()
         self._fail_all("the emulated pod restarted")
         self._wake.set()
 

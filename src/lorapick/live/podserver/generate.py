@@ -26,6 +26,7 @@ from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.handover import CACHED_ELSEWHERE, Handover, read_handover
 from lorapick.live.podserver.json_response import MsgspecResponse
 from lorapick.live.podserver.leaving import unless_gone
+from lorapick.live.podserver.meanings import Meaning
 from lorapick.live.podserver.options import PodServerOptions
 from lorapick.live.podserver.prompts import Prompt, Voice
 from lorapick.live.podserver.refusals import (
@@ -53,8 +54,10 @@ _IN_HEADERS = "".join(letter for letter in string.punctuation if letter != "%")
 class Generator:
     """Runs requests on one pod."""
 
-    def __init__(self, options: PodServerOptions, driver: PodDriver, *, handover: Handover) -> None:
+    def __init__(self, options: PodServerOptions, driver: PodDriver, *, handover: Handover, meant: Meaning) -> None:
+        """`meant`: whom a request means."""
         self.options = options
+        self.meant = meant
         self._driver = driver
         self._handover = handover
         self._served = 0
@@ -65,7 +68,8 @@ class Generator:
         async def endpoint(request: Request) -> Response:
             body = read_body(kind, request.headers.get("content-type", ""), await request.body())
             check_stream(body)
-            adapter = self.adapter_of(body.model)
+            meant = await self.meant(body)
+            adapter = meant.adapter
             prompt, limit = dialect.read(body)
             voice = Voice(adapter, prompt)
             natural = min(voice.natural_length(), max(1, self.options.config.max_model_len - prompt.tokens))
@@ -76,7 +80,7 @@ class Generator:
                 finish_reason="stop" if limit is None else "length",
                 streams=bool(body.stream),
             )
-            answer = self._answer(dialect.prefix, request, ticket)
+            answer = self._answer(dialect.prefix, request, ticket, shown=meant.shown)
             if not body.stream:
                 return await self._whole(request, ticket, dialect=dialect, answer=answer, voice=voice)
             options = body.stream_options
@@ -85,18 +89,6 @@ class Generator:
             return _Stream(events, self.headers(adapter), release=lambda: self._driver.release(ticket))
 
         return endpoint
-
-    def adapter_of(self, model: str | None) -> AdapterName | None:
-        """The adapter that a request names; None: the base model, also when the request names nothing.
-
-        Raises:
-            RefusalError: 404.
-        """
-        if not model or model == self.options.base_model:
-            return None
-        if model not in self._driver.registered:
-            raise unknown_model(model, self.options.base_model)
-        return model
 
     def submit(self, adapter: AdapterName | None, prompt: Prompt, *, output: Tokens, finish_reason: str) -> Ticket:
         """Put a request into the pod model.
@@ -176,11 +168,11 @@ class Generator:
         """The client's `x-request-id` becomes the id, as in vLLM."""
         return prefix + (request.headers.get("x-request-id") or uuid.uuid4().hex)
 
-    def _answer(self, prefix: str, request: Request, ticket: Ticket) -> Answer:
+    def _answer(self, prefix: str, request: Request, ticket: Ticket, *, shown: str) -> Answer:
         return Answer(
             id=self.answer_id(prefix, request),
             created=int(time.time()),
-            model=ticket.request.adapter or self.options.base_model,
+            model=shown,
             prompt_tokens=ticket.request.prompt_tokens,
             cached_elsewhere=request.scope.get(CACHED_ELSEWHERE),
             finish_reason=ticket.finish_reason,

@@ -22,11 +22,11 @@ from lorapick.live.podserver.options import PodServerOptions
 from lorapick.model.pods import Engine
 from lorapick.model.units import AdapterName, Ratio, Seconds
 from lorapick.pod.values import PodStats, TimeSpent
-from lorapick.wire import emulator_page, sglang_page, vllm_page
+from lorapick.wire import emulator_page, sglang_page, triton_page, trtllm_page, vllm_page
 from lorapick.wire.emulator_page import Truths
 from lorapick.wire.vllm_page import PageFacts, ResidentAdapter
 
-_UNCOUNTED = ("/metrics", "/health", "/load", "/ping", "/version", "/server_info", "/emulator")
+_UNCOUNTED = ("/metrics", "/prometheus", "/health", "/load", "/ping", "/version", "/server_info", "/emulator")
 _HIGHR = (0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 7.5, 10, 30, 60)
 _LOWR = (0.1, 0.5, 1)
 _WINDOW: Seconds = 0.5
@@ -111,9 +111,16 @@ class EngineCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Called by the registry for each page."""
         facts, truths = self._looks.look()
-        if self._engine is Engine.SGLANG:
-            return sglang_page.families(facts.model_name, config=truths.config, stats=truths.stats)
-        return vllm_page.families(facts)
+        config, stats = truths.config, truths.stats
+        match self._engine:
+            case Engine.SGLANG:
+                return sglang_page.families(facts.model_name, config=config, stats=stats)
+            case Engine.TRTLLM:
+                return trtllm_page.families(facts.model_name, config=config, stats=stats)
+            case Engine.TRITON:
+                return triton_page.families(config=config, stats=stats)
+            case _:
+                return vllm_page.families(facts)
 
 
 class TruthCollector(Collector):
@@ -192,11 +199,13 @@ class HttpCounters:
 def build_registry(
     options: PodServerOptions, driver: PodDriver, switch: FaultSwitch, *, handovers: HandoverCounts
 ) -> tuple[CollectorRegistry, HttpCounters]:
-    """The registry of one pod: vLLM's families in vLLM's order, then the emulator's own."""
+    """The registry of one pod: its engine's families in vLLM's order, then the emulator's own."""
     registry = CollectorRegistry(auto_describe=True)
-    GCCollector(registry)
-    PlatformCollector(registry)
-    registry.register(EmulatedProcess(driver))
+    if options.engine in (Engine.VLLM, Engine.SGLANG):
+        # TensorRT-LLM's page is that of several processes, and Triton is no Python: neither has these.
+        GCCollector(registry)
+        PlatformCollector(registry)
+        registry.register(EmulatedProcess(driver))
     looks = Looks(options, driver, switch)
     registry.register(EngineCollector(looks, options.engine))
     http = HttpCounters(registry)

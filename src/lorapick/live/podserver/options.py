@@ -17,6 +17,8 @@ CATALOGUE_ROOT = "/adapters/"
 """Paths below it exist on the emulated disk when the last part is a known adapter's name."""
 MAX_ADAPTERS = 100_000
 LONGEST: Seconds = 86_400.0
+EMULATED = (Engine.VLLM, Engine.SGLANG, Engine.TRTLLM, Engine.TRITON)
+"""Engines that a pod can be made to look like."""
 
 
 _LINKS = DisaggregationSettings()
@@ -58,8 +60,10 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: tuple[AdapterSpec, ...] = ()
     """On the emulated disk only: `/v1/load_lora_adapter` finds them at `/adapters/<name>`."""
     engine: Engine = Engine.VLLM
-    """`sglang`: SGLang's metrics page, `/server_info`, and its unload route, which frees if `config.unload_frees`; all
-    else is vLLM's. Others are not emulated."""
+    """Whose metrics page, adapter routes, list of models, errors, and way to name an adapter in a request. All else is
+    vLLM's. SGLang's unload frees if `config.unload_frees`. LoRAX is not emulated."""
+    max_loaded_loras: int | None = None
+    """Of SGLang: adapters in memory at most. None: no limit."""
     speed: float = 1.0
     """Model seconds per real second. Everything the pod reports is in real seconds."""
     runtime_lora: bool = True
@@ -98,8 +102,9 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
             f"speed is {self.speed}; it must be {slowest:g} to {fastest:g} (1.0 is real time)",
         )
         _require(0 <= self.port <= 65_535, f"port is {self.port}; ports go from 0 (any free one) to 65535")
-        emulated = (Engine.VLLM, Engine.SGLANG)
-        _require(self.engine in emulated, f"engine is {self.engine}; emulated are {' and '.join(emulated)}")
+        _require(self.engine in EMULATED, f"engine is {self.engine}; emulated are {', '.join(EMULATED)}")
+        most = self.max_loaded_loras
+        _require(most is None or most >= 1, f"max_loaded_loras is {most}; it must be 1 or more, or absent: no limit")
         events = self.kv_events_port or 0
         _require(0 <= events <= 65_535, f"kv_events_port is {events}; ports go from 0 (any free one) to 65535")
         _require(bool(self.name), "name is empty; name the pod, for example pod-0")

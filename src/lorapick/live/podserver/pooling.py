@@ -25,6 +25,7 @@ from lorapick.live.podserver.bodies import (
 )
 from lorapick.live.podserver.generate import Generator
 from lorapick.live.podserver.json_response import MsgspecResponse
+from lorapick.live.podserver.meanings import Meant
 from lorapick.live.podserver.prompts import Prompt, Voice
 from lorapick.live.podserver.refusals import Json, bad_request
 from lorapick.model.units import AdapterName, Tokens
@@ -47,19 +48,21 @@ class Pooling:
         body = read_body(EmbeddingBody, request.headers.get("content-type", ""), await request.body())
         prompts = [conversation(body.messages)] if body.messages else prompts_of(body.input)
         _require(prompts, "input")
-        adapter = self._generator.adapter_of(body.model)
+        meant = await self._generator.meant(body)
+        adapter = meant.adapter
         dimensions = _dimensions(body.dimensions, len(prompts))
         packed = body.encoding_format == "base64"
         vectors = [_vector(adapter, prompt, dimensions=dimensions, packed=packed) for prompt in prompts]
         rows = [{"index": at, "object": "embedding", "embedding": vector} for at, vector in enumerate(vectors)]
         document = {"object": "list", "data": rows}
-        return await self._respond(request, prompts, prefix="embd-", adapter=adapter, document=document)
+        return await self._respond(request, prompts, prefix="embd-", meant=meant, document=document)
 
     async def rerank(self, request: Request) -> Response:
         """POST /rerank, /v1/rerank, /v2/rerank."""
         body = read_body(RerankBody, request.headers.get("content-type", ""), await request.body())
         _require(body.documents, "documents")
-        adapter = self._generator.adapter_of(body.model)
+        meant = await self._generator.meant(body)
+        adapter = meant.adapter
         prompts = [Prompt.of_text(f"{body.query}\n{text}") for text in body.documents]
         scores = [_score(adapter, prompt) for prompt in prompts]
         order = sorted(range(len(scores)), key=lambda index: -scores[index])
@@ -68,7 +71,7 @@ class Pooling:
             for index in order[: body.top_n or None]
         ]
         document = {"results": results}
-        return await self._respond(request, prompts, prefix="rerank-", adapter=adapter, document=document)
+        return await self._respond(request, prompts, prefix="rerank-", meant=meant, document=document)
 
     async def score(self, request: Request) -> Response:
         """POST /score, /v1/score: each left text with each right one, or pairwise when there are as many."""
@@ -79,7 +82,8 @@ class Pooling:
         _require(right, "text_2")
         if len(left) not in (1, len(right)):
             raise bad_request(f"{len(left)} left texts do not go with {len(right)} right ones; send 1 or as many")
-        adapter = self._generator.adapter_of(body.model)
+        meant = await self._generator.meant(body)
+        adapter = meant.adapter
         lefts = left * len(right) if len(left) == 1 else left
         prompts = [Prompt.of_text(f"{a}\n{b}") for a, b in zip(lefts, right, strict=True)]
         rows = [
@@ -87,12 +91,12 @@ class Pooling:
             for index, prompt in enumerate(prompts)
         ]
         document = {"object": "list", "data": rows}
-        return await self._respond(request, prompts, prefix="score-", adapter=adapter, document=document)
+        return await self._respond(request, prompts, prefix="score-", meant=meant, document=document)
 
     async def tokenize(self, request: Request) -> Response:
         """POST /tokenize. In vLLM the front end does this alone, so the engine is not asked here either."""
         body = read_body(TokenizeBody, request.headers.get("content-type", ""), await request.body())
-        adapter = self._generator.adapter_of(body.model)
+        adapter = (await self._generator.meant(body)).adapter
         prompt = conversation(body.messages) if body.prompt is None else Prompt.of_text(body.prompt)
         step = prompt.width
         ids = [int.from_bytes(prompt.data[at : at + step], "little") for at in range(0, len(prompt.data), step)]
@@ -101,20 +105,22 @@ class Pooling:
         return MsgspecResponse(document, headers=self._generator.headers(adapter))
 
     async def _respond(
-        self, request: Request, prompts: Sequence[Prompt], *, prefix: str, adapter: AdapterName | None, document: Json
+        self, request: Request, prompts: Sequence[Prompt], *, prefix: str, meant: Meant, document: Json
     ) -> Response:
         """Occupy the engine for one step with all prompts together, then answer."""
         generator = self._generator
         whole = Prompt(b"".join(prompt.data for prompt in prompts), prompts[0].width)
-        ticket = generator.submit(adapter, whole, output=1, finish_reason="stop")
+        ticket = generator.submit(meant.adapter, whole, output=1, finish_reason="stop")
         await generator.finish(request, ticket)
         head = {
             "id": generator.answer_id(prefix, request),
             "created": int(time.time()),
-            "model": adapter or generator.options.base_model,
+            "model": meant.shown,
         }
         usage = _usage(sum(prompt.tokens for prompt in prompts))
-        return MsgspecResponse({**head, **document, "usage": usage}, headers=generator.headers(adapter, ticket.tier))
+        return MsgspecResponse(
+            {**head, **document, "usage": usage}, headers=generator.headers(meant.adapter, ticket.tier)
+        )
 
 
 def _usage(tokens: Tokens) -> Json:

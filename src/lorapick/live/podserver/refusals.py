@@ -1,4 +1,4 @@
-"""vLLM's error bodies: one exception that carries status and body, and the texts that clients match on.
+"""Error bodies: one exception that carries status and body, and the texts that clients match on.
 
 In: what was wrong. Out: `RefusalError`, which the application turns into a response.
 Not here: who is refused and when (see the routes), HTTP.
@@ -10,6 +10,7 @@ name for errors of the server ("BadRequestError").
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from lorapick.model.pods import Engine
 from lorapick.model.units import AdapterName, Tokens
 
 Json = Mapping[str, object]
@@ -32,10 +33,16 @@ class RefusalError(Exception):
         self.kind = kind
         self.param = param
 
-    def body(self) -> Json:
-        """The JSON document."""
+    def body(self, engine: Engine = Engine.VLLM) -> Json:
+        """The JSON document, in the shape that an engine gives it."""
         error = {"message": str(self), "type": self.kind, "param": self.param, "code": self.status}
-        return {"error": error}
+        match engine:
+            case Engine.SGLANG | Engine.TRTLLM:
+                return {"object": "error", **error}
+            case Engine.TRITON:
+                return {"detail": str(self)}
+            case _:
+                return {"error": error}
 
 
 def kv_refusal(status: int, message: str, *, reason: str) -> RefusalError:

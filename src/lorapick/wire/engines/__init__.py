@@ -10,8 +10,10 @@ import msgspec
 
 from lorapick.model.pods import Engine, PodReport
 from lorapick.model.units import Seconds
-from lorapick.wire.engines import lorax, sglang, sglang_info, trtllm, vllm
+from lorapick.wire import models_list
+from lorapick.wire.engines import lorax, sglang, sglang_info, triton, trtllm, vllm
 from lorapick.wire.engines.listing import EngineSettings
+from lorapick.wire.models_list import ModelsList
 
 
 class Parse(Protocol):
@@ -43,8 +45,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     metrics_path: str = "/metrics"
     models_path: str | None = "/v1/models"
     """Where the engine lists base models and registered adapters; None: nowhere."""
+    parse_models: Callable[[bytes], ModelsList] = models_list.parse
     models_are_memory: bool = False
     """Whether that list is the one of adapters in memory."""
+    models_have_adapters: bool = True
+    """Whether adapters are in that list at all; else it says nothing of what the engine would accept."""
     settings_paths: tuple[str, ...] = ()
     """Where the engine tells its own settings, newest name first."""
     parse_settings: Callable[[bytes], EngineSettings] | None = None
@@ -58,6 +63,9 @@ DIALECTS: dict[Engine, Dialect] = {
         settings_paths=("/server_info", "/get_server_info"),
         parse_settings=sglang_info.parse,
     ),
-    Engine.TRTLLM: Dialect(parse=_without_record(trtllm.parse)),
+    Engine.TRTLLM: Dialect(
+        parse=_without_record(trtllm.parse), metrics_path="/prometheus/metrics", models_have_adapters=False
+    ),
+    Engine.TRITON: Dialect(parse=_without_record(triton.parse), parse_models=triton.parse_models),
     Engine.LORAX: Dialect(parse=_without_record(lorax.parse), models_path=None),
 }

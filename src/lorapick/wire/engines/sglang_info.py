@@ -3,7 +3,8 @@
 In: the body. Out: `EngineSettings`. Not here: which adapters are in memory; SGLang tells that in `/v1/models`.
 
 The body is the server's arguments with a few figures beside them. `max_loras_per_batch` counts the base model as one.
-`max_loaded_loras` is null without a limit. `lora_paths` lists the adapters of the start, as objects with `pinned` once
+`max_loaded_loras` is null without a limit; `max_loras_per_batch` is there, and means nothing, when LoRA is off.
+`lora_paths` lists the adapters of the start, as objects with `pinned` once
 the server has read them; an adapter that is loaded and pinned later is in no list.
 """
 
@@ -40,7 +41,7 @@ def parse(body: bytes) -> EngineSettings:
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise EngineSettingsError(f"no settings of SGLang: {error}") from error
     slots = found.max_loras_per_batch
-    if slots is None or slots < 1:
+    if slots is None or slots < 1 or found.enable_lora is False:
         return EngineSettings()
     host = MOST_MODELS if found.max_loaded_loras is None else found.max_loaded_loras
     # With room for one, that one is the base model's or an adapter's.

@@ -4,8 +4,8 @@ In: request headers and body pieces. Out: a `Request` for the picker, or the wor
 Not here: the order of messages and answers to them (`session.py`).
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 import msgspec
 import xxhash
@@ -24,7 +24,7 @@ from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.response import BodyMode, Renaming
 from lorapick.wire.extproc.routes import Route, route_of
 from lorapick.wire.kv_transfer import ENCODERS
-from lorapick.wire.openai import MAX_MODEL_CHARACTERS, BodyError, RequestBody, read_body, with_model
+from lorapick.wire.openai import MAX_MODEL_CHARACTERS, BodyError, RequestBody, read_body, with_fields, with_model
 from lorapick.wire.prefix import prefix_blocks
 from lorapick.wire.traceparent import HEADER
 
@@ -209,12 +209,15 @@ class Incoming:
         """Send a request on whose body the picker does not see."""
         return messages.routed_headers(destination, headers=self._own_headers(), strip=self._strip())
 
-    def forward(self, destination: Destination, renaming: Renaming | None) -> list[ProcessingResponse]:
-        """Send the whole request on; its body is let go."""
+    def forward(
+        self, destination: Destination, renaming: Renaming | None, fields: Mapping[str, Any] = {}
+    ) -> list[ProcessingResponse]:
+        """Send the whole request on, with further fields for the pod; its body is let go."""
         body, self._body = self._body, b""
         headers = self._own_headers()
-        if renaming is not None:
-            body = with_model(body, renaming.served)
+        changed = renaming is not None or bool(fields)
+        if changed:
+            body = with_fields(with_model(body, renaming.served) if renaming is not None else body, fields)
             if self.intake.content_length is not None:
                 headers += (messages.length_header(body),)
         strip = self._strip()
@@ -222,7 +225,7 @@ class Incoming:
         if self.full_duplex:
             out = [messages.routed_headers(destination, headers=headers, strip=strip), *self._chunks(body)]
         elif self._has_body:
-            exchanged = body if renaming is not None else None
+            exchanged = body if changed else None
             out = [messages.routed_body(destination, headers=headers, strip=strip, body=exchanged)]
         else:
             out = []  # trailers alone: nothing that can still carry a destination

@@ -107,7 +107,8 @@ class Session:
             refusal = Refusal(answer.status, answer.reason, answer.message, answer.retry_after)
             return self._over([_immediate(refusal), Finish()])
         self._dispatch = answer
-        self._renaming = self._incoming.renaming(answer.model)
+        wording = answer.wording
+        self._renaming = self._incoming.renaming(answer.model if wording is None else wording.model)
         self._incoming.traceparent = traceparent
         pods = ",".join(target.address for target in (answer.target, *answer.fallbacks))
         return self._send_on(Destination(pods, answer.prefill.address if answer.prefill is not None else None))
@@ -209,7 +210,9 @@ class Session:
 
     def _send_on(self, destination: Destination) -> Commands:
         self._phase = _Phase.RUNNING
-        return [Send(message) for message in self._incoming.forward(destination, self._renaming)]
+        wording = self._dispatch.wording if self._dispatch is not None else None
+        fields = wording.fields if wording is not None else {}
+        return [Send(message) for message in self._incoming.forward(destination, self._renaming, fields)]
 
     def _refuse(self, refusal: Refusal) -> Commands:
         """Answer the client without having asked the picker."""
