@@ -2,13 +2,15 @@
 
 Comes in: go.mod and go.sum beside this file (they pin the version of everything), a Go toolchain, the environment's
 module proxy. Leaves: `.k8s/bin/{etcd,kube-apiserver,kubectl,helm}` at the root of the repository, and beside each the
-stamp of what it was built from, so that the next call builds only what changed. Does NOT start anything.
+stamp of what it was built from, so that the next call builds only what changed; `.k8s/published/NAME`, links to modules
+that have the CRDs of others in them, which our files are compared with. Does NOT start anything.
 
 A cold build compiles some 2,300 packages: 25 minutes of one core, 2 GB of modules and build cache. All of it runs
 niced; `GOFLAGS=-p=1` keeps it to one core.
 """
 
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -19,6 +21,7 @@ from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).parent
 BINARIES = HERE.parent.parent / ".k8s" / "bin"
+PUBLISHED = BINARIES.parent / "published"
 KUBERNETES = "v1.37.2"  # as in go.mod; a test compares
 
 
@@ -42,6 +45,12 @@ PROGRAMS = (
     Program("kubectl", "k8s.io/kubernetes/cmd/kubectl", VERSION),
     Program("helm", "helm.sh/helm/v4/cmd/helm"),
 )
+
+MODULES = {
+    "gateway-api": "sigs.k8s.io/gateway-api@v1.6.3",
+    "inference-extension": "sigs.k8s.io/gateway-api-inference-extension@v1.5.0",
+    "istio": "istio.io/api@v1.29.2",
+}
 
 
 def command(program: Program, target: pathlib.Path) -> list[str]:
@@ -75,11 +84,24 @@ def build(program: Program) -> str:
     return f"{program.name}: built in {time.monotonic() - started:.0f} s ({target.stat().st_size / 1e6:.0f} MB)"
 
 
+def publish(name: str, module: str) -> None:
+    """Have the module's files under `.k8s/published/NAME`."""
+    link = PUBLISHED / name
+    if link.exists() and link.resolve().name == module.rpartition("/")[2]:
+        return
+    answer = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, check=True, cwd=HERE)
+    link.unlink(missing_ok=True)
+    link.symlink_to(json.loads(answer.stdout)["Dir"])
+
+
 def main() -> None:
     """Build what is missing, one after the other."""
     if not shutil.which("go"):
         sys.exit("no Go toolchain: install Go 1.26 or newer, e.g. Debian's golang-go from backports")
     BINARIES.mkdir(parents=True, exist_ok=True)
+    PUBLISHED.mkdir(exist_ok=True)
+    for name, module in MODULES.items():
+        publish(name, module)
     for program in PROGRAMS:
         print(f"building {program.name} ...", flush=True)
         print(build(program), flush=True)
