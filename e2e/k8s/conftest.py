@@ -10,7 +10,9 @@ import pytest
 
 from k8s_api import Api
 from k8s_build import BINARIES
-from k8s_server import Cluster
+from k8s_lorapick import ADDRESSES, Engine
+from k8s_objects import begin_pod, pool
+from k8s_server import Cluster, free_port
 
 # As in tests/conftest.py: keeps a loop from being made that nobody closes.
 asyncio.set_event_loop(None)
@@ -51,13 +53,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, report: dict[str, list[str
 
 @pytest.fixture(scope="session")
 def kubectl(cluster: Cluster) -> Callable[..., str]:
-    """Run kubectl as the administrator; answers what it printed, raises with what it said."""
+    """Run kubectl as the administrator; answers what it printed, fails with what it said unless `ok` is false."""
     config = cluster.kubeconfig(cluster.directory / "admin.json", token=cluster.token)
 
-    def run(*words: str, stdin: str | None = None) -> str:
+    def run(*words: str, stdin: str | None = None, ok: bool = True) -> str:
         command = [str(BINARIES / "kubectl"), f"--kubeconfig={config}", *words]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        assert not ok or done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
         return done.stdout
 
     return run
@@ -82,3 +84,28 @@ def api(cluster: Cluster, crds: list[str]) -> Api:
     one = Api(cluster.url, authority=str(cluster.authority), token=cluster.token, namespace=name)
     one.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return one
+
+
+@pytest.fixture(scope="session")
+def port() -> int:
+    """The port of every engine."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def engines(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
+    """Three engines, by address."""
+    directory = tmp_path_factory.mktemp("engines")
+    running = {address: Engine(address, port=port, directory=directory) for address in ADDRESSES}
+    yield running
+    for engine in running.values():
+        engine.end()
+
+
+@pytest.fixture
+def two_pods(api: Api, engines: dict[str, Engine], port: int) -> Api:
+    """A pool and two ready pods."""
+    api.create("inferencepools", pool(ports=(port,)))
+    for number, address in enumerate(list(engines)[:2]):
+        begin_pod(api, f"llama-{number}", address=address)
+    return api

@@ -18,13 +18,16 @@ from typing import Any, TypeVar
 import grpc
 from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorStub
 
-from k8s_server import free_port
+from k8s_api import Api
+from k8s_objects import POOL
+from k8s_server import Cluster, free_port
 from lorapick.testing import extproc as gateway
 
 T = TypeVar("T")
 LORAPICK = (sys.executable, "-m", "lorapick.cli.main")
 WITHIN_SECONDS = 30.0
 DESTINATION = "x-gateway-destination-endpoint"
+ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 FAST_LEADER = {"duration": "3s", "renew_within": "2s", "retry": "300ms"}
 
 
@@ -137,3 +140,17 @@ class Picker(Child):
                         if header.header.key == DESTINATION:
                             return str(header.header.raw_value.decode()).partition(",")[0]
         return ""
+
+
+def begin_picker(name: str, api: Api, *, cluster: Cluster, directory: Path, **settings: object) -> Picker:
+    """Start a picker in the namespace of `api`, as its administrator, and wait until it knows two ready pods."""
+    config = cluster.kubeconfig(directory / f"{name}.json", token=cluster.token, namespace=api.namespace)
+    one = Picker(name, kubeconfig=config, directory=directory, pool=POOL, **settings)
+    eventually(one.pods, lambda pods: len(pods) == 2 and set(pods.values()) == {"ready"})
+    return one
+
+
+def names(*numbers: int) -> Callable[[dict[str, str]], bool]:
+    """Whether exactly these endpoints are ready."""
+    wanted = {f"llama-{number}-rank-0" for number in numbers}
+    return lambda pods: {name for name, state in pods.items() if state == "ready"} == wanted

@@ -25,7 +25,7 @@ STOP_WITHIN_SECONDS = 20.0
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]  # a watch has ended only when its server does
 rules:
   - level: Metadata
     userGroups: ["system:serviceaccounts"]

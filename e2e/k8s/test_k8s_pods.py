@@ -1,41 +1,14 @@
 """lorapick follows the pods of a pool: scale, readiness, restart, drain, expired watches, no API server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from k8s_api import Api
-from k8s_lorapick import Engine, Picker, eventually
-from k8s_objects import POOL, begin_pod, pool, set_ready
-from k8s_server import Cluster, free_port
-
-ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
-
-
-@pytest.fixture(scope="module")
-def port() -> int:
-    """The port of every engine."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def engines(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
-    """Three engines, by address."""
-    directory = tmp_path_factory.mktemp("engines")
-    running = {address: Engine(address, port=port, directory=directory) for address in ADDRESSES}
-    yield running
-    for engine in running.values():
-        engine.end()
-
-
-@pytest.fixture
-def two_pods(api: Api, engines: dict[str, Engine], port: int) -> Api:
-    """A pool and two ready pods."""
-    api.create("inferencepools", pool(ports=(port,)))
-    for number, address in enumerate(list(engines)[:2]):
-        begin_pod(api, f"llama-{number}", address=address)
-    return api
+from k8s_lorapick import ADDRESSES, Picker, begin_picker, eventually, names
+from k8s_objects import POOL, begin_pod, set_ready
+from k8s_server import Cluster
 
 
 @pytest.fixture
@@ -44,19 +17,6 @@ def picker(two_pods: Api, cluster: Cluster, tmp_path: Path) -> Iterator[Picker]:
     one = begin_picker("picker-0", two_pods, cluster=cluster, directory=tmp_path)
     yield one
     one.end()
-
-
-def begin_picker(name: str, api: Api, *, cluster: Cluster, directory: Path, **settings: object) -> Picker:
-    config = cluster.kubeconfig(directory / f"{name}.json", token=cluster.token, namespace=api.namespace)
-    one = Picker(name, kubeconfig=config, directory=directory, pool=POOL, **settings)
-    eventually(one.pods, lambda pods: len(pods) == 2 and set(pods.values()) == {"ready"})
-    return one
-
-
-def names(*numbers: int) -> Callable[[dict[str, str]], bool]:
-    """Whether exactly these endpoints are ready."""
-    wanted = {f"llama-{number}-rank-0" for number in numbers}
-    return lambda pods: {name for name, state in pods.items() if state == "ready"} == wanted
 
 
 def test_requests_go_to_pods_of_the_pool(picker: Picker, port: int) -> None:
