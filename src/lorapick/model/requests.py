@@ -54,6 +54,9 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     """What stands in the body's `model`."""
+    beside_fields: str | None = None
+    """What may stand there in the APIs that read `fields` (see `wire.asking.READS_FIELDS`), so that answers name the
+    adapter; None: the same."""
     fields: dict[str, Any] = {}
     """JSON values of further top-level fields; they count before what the client wrote there."""
 

@@ -12,6 +12,8 @@ Not here: writing it into a body (see `wire.openai`), which pods it is asked of 
 So a request that is passed on as it came would be answered by the base model on two of them, with status 200.
 """
 
+import re
+
 import xxhash
 
 from lorapick.model.pods import Engine, Pod
@@ -20,6 +22,9 @@ from lorapick.model.units import AdapterName
 
 SEPARATOR = "_lora_"
 """Of Triton's OpenAI frontend, as its manual has it. It has no default: the frontend must be started with this one."""
+READS_FIELDS = re.compile(r"/v1/(?:completions|chat/completions|embeddings)/?(?:\?.*)?")
+"""Paths of the APIs in which SGLang reads `lora_path`. In others (`/v1/messages`, `/v1/responses`) it reads `model`
+alone, and TensorRT-LLM refuses the field: it has no adapters there."""
 _ID_BITS = 53
 """Numbers of that size are the same in every reader of JSON."""
 
@@ -51,11 +56,15 @@ def wording(pod: Pod, adapter: AdapterName, *, source: str | None) -> Wording | 
 
 
 def _sglang(pod: Pod, adapter: AdapterName) -> Wording:
-    """Both ways, so that any version takes it; everything behind the first colon is the adapter's name."""
+    """Both ways, so that any version takes it; everything behind the first colon is the adapter's name.
+
+    Its answers repeat `model`: where `lora_path` is read that may be the adapter's own name.
+    """
+    fields, plain = {"lora_path": adapter}, adapter if ":" not in adapter else None
     if ":" not in pod.base_model:
-        return Wording(model=f"{pod.base_model}:{adapter}", fields={"lora_path": adapter})
-    if ":" not in adapter:
-        return Wording(model=adapter, fields={"lora_path": adapter})
+        return Wording(model=f"{pod.base_model}:{adapter}", beside_fields=plain, fields=fields)
+    if plain is not None:
+        return Wording(model=plain, fields=fields)
     raise WordingError(
         f"base model {pod.base_model} and adapter {adapter} both have a colon, behind which SGLang looks for the "
         "adapter: start it with another --served-model-name"
@@ -70,6 +79,12 @@ def _trtllm(pod: Pod, adapter: AdapterName, *, source: str | None) -> Wording:
         )
     request = {"lora_name": adapter, "lora_int_id": task_id(adapter, source), "lora_path": source}
     return Wording(model=pod.base_model, fields={"lora_request": request})
+
+
+def model_for(words: Wording, path: str) -> str:
+    """What stands in `model` of a request to an HTTP path."""
+    plain = words.beside_fields
+    return plain if plain is not None and READS_FIELDS.fullmatch(path) else words.model
 
 
 def task_id(adapter: AdapterName, source: str) -> int:

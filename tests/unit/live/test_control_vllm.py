@@ -184,9 +184,9 @@ async def test_what_else_comes_of_a_touch(touch, why):
 
 
 async def test_sglang_is_told_the_adapter_beside_the_model():
-    stub = Stub(touch=(200, {"id": "cmpl-1", "model": "base:ad", "choices": [{"text": "x"}]}))
+    stub = Stub(touch=(200, {"id": "cmpl-1", "model": "ad", "choices": [{"text": "x"}]}))
     assert name_of(await came_of(stub, TOUCH, engine=Engine.SGLANG)) == "Touched"
-    assert stub.bodies == [{"model": "base:ad", "prompt": "x", "max_tokens": 1, "lora_path": "ad"}]
+    assert stub.bodies == [{"model": "ad", "prompt": "x", "max_tokens": 1, "lora_path": "ad"}]
 
 
 @pytest.mark.parametrize("engine", [Engine.LORAX])

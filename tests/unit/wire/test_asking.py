@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lorapick.model.pods import Engine, Pod
 from lorapick.model.requests import Wording
-from lorapick.wire.asking import WordingError, task_id, wording
+from lorapick.wire.asking import WordingError, model_for, task_id, wording
 from lorapick.wire.openai import read_body, with_fields, with_model
 
 
@@ -23,7 +23,10 @@ def test_a_name_is_enough_for_vllm_and_lorax() -> None:
 
 def test_sglang_is_asked_in_the_words_of_old_and_new_versions() -> None:
     found = wording(pod(Engine.SGLANG), "ad", source=None)
-    assert found == Wording(model="base:ad", fields={"lora_path": "ad"})
+    assert found == Wording(model="base:ad", beside_fields="ad", fields={"lora_path": "ad"})
+    assert [model_for(found, path) for path in ("/v1/chat/completions?x=1", "/v1/embeddings", "/v1/messages")] == [
+        "ad", "ad", "base:ad",
+    ]  # fmt: skip
     # Behind the first colon is the adapter's name, whatever follows.
     assert wording(pod(Engine.SGLANG), "team:ad", source=None) == Wording(
         model="base:team:ad", fields={"lora_path": "team:ad"}

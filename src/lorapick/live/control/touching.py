@@ -13,6 +13,7 @@ from lorapick.live.control.door import Answer, Door
 from lorapick.live.control.problems import Outcome, ProblemError, UnknownNameError
 from lorapick.model.requests import Wording
 from lorapick.model.units import AdapterName
+from lorapick.wire.asking import model_for
 
 PATH = "/v1/completions"
 HEADERS = {"x-lorapick-touch": "1"}
@@ -53,7 +54,7 @@ async def ask(door: Door, adapter: AdapterName, *, words: Wording | None) -> Ans
         ProblemError: it has that status and is none, or another model answered.
     """
     words = words if words is not None else Wording(model=adapter)
-    body = {"model": words.model, "prompt": _PROMPT, "max_tokens": 1, **words.fields}
+    body = {"model": model_for(words, PATH), "prompt": _PROMPT, "max_tokens": 1, **words.fields}
     answer = await door.post(PATH, body, headers=HEADERS)
     if answer.status == 200:
         _check(answer, (None, adapter, words.model))

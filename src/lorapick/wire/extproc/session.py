@@ -18,6 +18,7 @@ from lorapick.model.effects import Dispatch, Reject
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.requests import Outcome
 from lorapick.model.units import RequestId, Seconds
+from lorapick.wire.asking import model_for
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.commands import (
     AnyCommand,
@@ -108,7 +109,8 @@ class Session:
             return self._over([_immediate(refusal), Finish()])
         self._dispatch = answer
         wording = answer.wording
-        self._renaming = self._incoming.renaming(answer.model if wording is None else wording.model)
+        model = answer.model if wording is None else model_for(wording, self._incoming.intake.path)
+        self._renaming = self._incoming.renaming(model)
         self._incoming.traceparent = traceparent
         pods = ",".join(target.address for target in (answer.target, *answer.fallbacks))
         return self._send_on(Destination(pods, answer.prefill.address if answer.prefill is not None else None))
