@@ -16,6 +16,7 @@ import typer
 from lorapick.cli.loading import load
 from lorapick.live.ledger.file import LedgerError, check_place
 from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
+from lorapick.model.settings import DiscoverySettings
 from lorapick.wire.config.later import HEADING
 from lorapick.wire.config.roles import ROLES_HEADING, roles_in_words
 
@@ -29,7 +30,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     adapters: int
     """Those of the catalogue included."""
-    pods: int
+    pods: int | None
+    """None: the API server knows, and is not asked here."""
     pods_from: str
     roles: str
     """How many pods have which role; empty where all do both."""
@@ -72,10 +74,8 @@ def check(
 
 def _say(checked: Checked) -> None:
     pods = f"{checked.pods} pod{'' if checked.pods == 1 else 's'}" + (f" ({checked.roles})" if checked.roles else "")
-    print(
-        f"{checked.file} is good: policy {checked.policy}, {checked.adapters} adapters, "
-        f"{pods} from {checked.pods_from}, hash {checked.hash}"
-    )
+    where = f"{pods} from {checked.pods_from}" if checked.pods is not None else f"pods of {checked.pods_from}"
+    print(f"{checked.file} is good: policy {checked.policy}, {checked.adapters} adapters, {where}, hash {checked.hash}")
     if checked.useless:
         print(f"\n{ROLES_HEADING}:")
         for line in checked.useless:
@@ -104,8 +104,8 @@ def examine(file: Path) -> Checked:
         hash=settings_hash(settings),
         policy=settings.picking.policy,
         adapters=len(settings.adapters),
-        pods=len(loaded.pods),
-        pods_from=settings.discovery.file or "the configuration",
+        pods=len(loaded.pods) if settings.discovery.kubernetes is None else None,
+        pods_from=_pods_from(settings.discovery),
         roles=roles_in_words(loaded.pods),
         useless=loaded.useless_roles,
         later=loaded.later,
@@ -114,3 +114,11 @@ def examine(file: Path) -> Checked:
 
 def _print(document: object) -> None:
     print(json.dumps(document, indent=2))
+def _pods_from(discovery: DiscoverySettings) -> str:
+    """Where the pods come from; those of a cluster are not asked for here."""
+    cluster = discovery.kubernetes
+    if cluster is None:
+        return discovery.file or "the configuration"
+    return "Kubernetes labels" if cluster.pool is None else f"InferencePool {cluster.pool}"
+
+

@@ -60,6 +60,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.AdapterChanged: intent.on_adapter_declared,
     events.AdapterRetired: intent.on_adapter_retired,
     events.ConfigChanged: intent.on_config_changed,
+    events.LeadershipChanged: intent.on_leadership_changed,
     events.Ticked: operator.on_ticked,
     events.PeerReported: operator.refuse,
     events.PlacementComputed: intent.on_placement_computed,

@@ -27,6 +27,7 @@ from lorapick.model.events import (
     AliasSet,
     ConfigChanged,
     DemandRecalled,
+    LeadershipChanged,
     LoadAsked,
     MoveAsked,
     PinCleared,
@@ -229,6 +230,15 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
         state.residency.home(row).excuse()
         state.refresh(row)
     return admit(state, now=now, cause=event.id)
+
+
+def on_leadership_changed(state: FleetState, event: LeadershipChanged, *, now: Seconds) -> list[Effect]:
+    """Who does not lead goes on picking, and knows what is wanted; it tells pods nothing."""
+    placement = state.placement
+    placement.leads = event.leads
+    placement.commands_pods = event.leads and state.settings.placement.enabled
+    wake(state, now=now)
+    return [Note(cause=event.id, kind="leadership", facts={"leads": "yes" if event.leads else "no"})]
 
 
 def on_trigger_fired(state: FleetState, event: TriggerFired, *, now: Seconds) -> list[Effect]:

@@ -60,10 +60,15 @@ class Metrics(Collector):
         self._process = ProcessCollector(registry=None)
         self._published: Published | None = None
         self._fleet: Fleet | None = None
+        self._more: list[Collector] = []
 
     def show(self, published: Published) -> None:
         """Name the picker whose gauges the page shows. Until then the page has none."""
         self._published = published
+
+    def also(self, collector: Collector) -> None:
+        """Show this one's families too; it may be asked in another thread."""
+        self._more.append(collector)
 
     def follow(self, fleet: Fleet) -> None:
         """Name the core whose residency changes are counted; events must be observed right after it applied them."""
@@ -102,6 +107,8 @@ class Metrics(Collector):
         yield from self.counting.families.collect()
         yield from self._gauges.collect()
         yield from self._epp.collect()
+        for collector in self._more:
+            yield from collector.collect()
 
     def take(self) -> None:
         """Take everything as it is now, for what `collect` gives from here on."""

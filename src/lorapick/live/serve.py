@@ -22,6 +22,8 @@ from lorapick.live.envoy.watch import EnvoyWatch
 from lorapick.live.eventlog import MAX_BYTES, EventLog
 from lorapick.live.extproc_server import ExtProcServer
 from lorapick.live.health import HealthServer
+from lorapick.live.kubernetes.access import find_access
+from lorapick.live.kubernetes.cluster import Cluster
 from lorapick.live.kv_events import KvEvents
 from lorapick.live.ledger.keeper import Ledger
 from lorapick.live.ledger.writer import LedgerWriter
@@ -102,6 +104,8 @@ class _Parts(NamedTuple):
     placing: Placing
     ledger: Ledger | None
     traced: Traced | None
+    priorities: dict[str, int]
+    """Of objectives by name; what streams read, so it is changed in place."""
 
 
 def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts, beside: Path) -> _Parts:
@@ -125,7 +129,8 @@ def _build(settings: Settings, recorder: EventLog | None, *, transport: Transpor
     metrics.show(views)
     metrics.follow(driver.fleet)
     spans = traced(settings.tracing, driver, counts=transport)
-    return _Parts(driver, metrics, views, transport, envoy, placing, ledger, spans)
+    priorities = {objective.name: objective.priority for objective in settings.objectives}
+    return _Parts(driver, metrics, views, transport, envoy, placing, ledger, spans, priorities)
 
 
 def _ledger(settings: Settings, driver: Driver, *, transport: TransportCounts, beside: Path) -> Ledger | None:
@@ -144,6 +149,7 @@ async def _run(
 ) -> None:
     """Scrape, follow the pods and their KV events, place adapters, and read Envoy's counters, until `stop`."""
     driver = parts.driver
+    cluster = await _cluster(settings, parts, beside=beside)
     scraper = Scraper(
         settings.scrape,
         submit=driver.submit,
@@ -156,7 +162,7 @@ async def _run(
     driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
     driver.tell_time()
-    following = _discover(settings, driver, beside=beside)
+    following = cluster if cluster is not None else _discover(settings, driver, beside=beside)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(scraper.run(), name="scraper"),
@@ -171,6 +177,22 @@ async def _run(
         await stop.wait()
         for task in tasks:
             task.cancel()
+
+
+async def _cluster(settings: Settings, parts: _Parts, *, beside: Path) -> Cluster | None:
+    """What follows the API server, when the pods come from there."""
+    if settings.discovery.kubernetes is None:
+        return None
+    access = await find_access(settings.discovery.kubernetes, beside=beside)
+    cluster = Cluster(settings, parts.driver, access)
+
+    def objectives(found: dict[str, int]) -> None:
+        parts.priorities.clear()
+        parts.priorities.update(found)
+
+    cluster.on_priorities = objectives
+    parts.metrics.also(cluster.families)
+    return cluster
 
 
 def _discover(settings: Settings, driver: Driver, *, beside: Path) -> FileDiscovery | None:
@@ -210,6 +232,7 @@ async def _listen(
     await health.start()
     stack.push_async_callback(health.stop)
     extproc = ExtProcServer(driver, settings, ready=ready, counts=parts.transport)
+    extproc.options = msgspec.structs.replace(extproc.options, priorities=parts.priorities)
     if parts.traced is not None:
         extproc.traceparent = parts.traced.tracing.header
     await extproc.start()

@@ -354,6 +354,12 @@ class ConfigChanged(Event, frozen=True, kw_only=True):
 
 class Ticked(Event, frozen=True, kw_only=True):
     """The controller's clock. Holds whose time is up end here."""
+class LeadershipChanged(Event, frozen=True, kw_only=True):
+    """This picker became, or ceased to be, the one of several that tells pods what to load."""
+
+    leads: bool
+
+
 
     wall: Seconds | None = None
     """Unix time; None in simulations that need none."""
@@ -372,5 +378,5 @@ AnyEvent = (
     | LoadFailed | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed
     | PeerReported | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared
     | LoadAsked | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked | DemandRecalled | AdapterDeclared
-    | AdapterChanged | AdapterRetired | ConfigChanged | Ticked | GpuReported
+    | AdapterChanged | AdapterRetired | ConfigChanged | LeadershipChanged | Ticked | GpuReported
 )  # fmt: skip

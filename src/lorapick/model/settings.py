@@ -275,12 +275,45 @@ class TracingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the requests without a traced caller that are traced; a caller's own decision counts before."""
 
 
+class LeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of several replicas tells pods to load, and writes status: whoever holds a Lease."""
+
+    enabled: bool = True
+    """False: this replica leads, whatever others do."""
+    lease: str | None = None
+    """Name of the Lease; None: `lorapick-POOL`."""
+    duration: Seconds = 15.0
+    """For how long others wait after the last renewal that they saw."""
+    renew_within: Seconds = 10.0
+    """A leader that has not renewed for so long stops; less than `duration`."""
+    retry: Seconds = 2.0
+    """Between two attempts to renew, or to become the leader."""
+
+
+class KubernetesSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods from the API server: those of an InferencePool, or those that labels select."""
+
+    pool: str | None = None
+    """Name of the InferencePool; None: `selector` and `target_ports` say what it would."""
+    selector: dict[str, str] = {}
+    target_ports: tuple[int, ...] = ()
+    namespace: str | None = None
+    """None: the one that the picker runs in, or that the kubeconfig's context names."""
+    kubeconfig: str | None = None
+    """File for pickers outside the cluster; None: the service account's files."""
+    context: str | None = None
+    """Of the kubeconfig; None: the current one."""
+    server: str | None = None
+    """URL that needs no credentials, such as `kubectl proxy`'s; in place of both."""
+    leader: LeaderSettings = LeaderSettings()
+
+
 class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where pods come from: exactly one is set."""
 
     file: str | None = None
     pods: tuple[Pod, ...] = ()
-    kubernetes: dict[str, str] | None = None
+    kubernetes: KubernetesSettings | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

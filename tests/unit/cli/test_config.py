@@ -144,5 +144,6 @@ def test_pods_in_place_and_pods_of_kubernetes(folder: Path) -> None:
     path.write_text('discovery: {pods: [{name: a, address: "10.0.0.1:8000"}]}\n')
     assert ", 1 pod from the configuration, " in run("check", str(path))[1]
     path.write_text("discovery: {kubernetes: {pool: p}}\n")
-    said = f"{path}:1:25: discovery.kubernetes: is not yet available; use file or pods\n"
-    assert run("check", str(path)) == (2, "", said)
+    assert ", pods of InferencePool p, " in run("check", str(path))[1]
+    path.write_text("discovery: {kubernetes: {selector: {app: vllm}, target_ports: [8000]}}\n")
+    assert ", pods of Kubernetes labels, " in run("check", str(path))[1]

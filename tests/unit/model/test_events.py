@@ -23,6 +23,7 @@ EVENTS = st.one_of(
     event(events.Evicted, pod=some.pod_names, adapter=some.adapter_names, tier=some.tiers),
     event(events.PinSet, adapter=some.adapter_names, pin=some.pins()),
     event(events.ConfigChanged, settings=some.settings()),
+    event(events.LeadershipChanged, leads=st.booleans()),
     event(events.KvStored, pod=some.pod_names, adapter=st.none(), blocks=st.just((2**64 - 1, 0))),
 )
 

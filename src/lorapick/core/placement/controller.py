@@ -41,7 +41,7 @@ def wake(state: FleetState, *, now: Seconds) -> None:
 def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Compare, and begin what may begin."""
     placement = state.placement
-    if not state.settings.placement.enabled:
+    if not placement.commands_pods:
         effects = opening.settle(state, now=now, cause=cause)
         effects += pinning.place(state, now=now, cause=cause)  # for the score
         _claim(state)
@@ -109,7 +109,7 @@ def _claim(state: FleetState) -> None:
     """Where a pin waits for a load to end, no request begins another: the next is the pin's."""
     placement, waits = state.placement, (guard.POD_BUSY, guard.TOO_MANY_LOAD)
     claims: dict[int, None] = {}
-    for target in pinning.targets(state) if state.settings.placement.enabled else ():
+    for target in pinning.targets(state) if placement.commands_pods else ():
         refusal = placement.refusals.get((target.row, target.adapter))
         if refusal is not None and refusal.reason in waits and not guard.holds(state, target.row, name=target.adapter):
             claims[target.row] = None

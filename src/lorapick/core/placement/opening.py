@@ -38,7 +38,7 @@ def leave(state: FleetState, row: int, *, now: Seconds) -> None:
 
 def _ours(state: FleetState) -> bool:
     """Whether who is let in where is ours to say; other systems' policies are played as they are."""
-    return state.settings.placement.enabled and state.policy.coalesces
+    return state.placement.commands_pods and state.policy.coalesces
 
 
 def others_serve(state: FleetState, row: int) -> bool:

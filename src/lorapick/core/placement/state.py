@@ -92,6 +92,7 @@ class Placement:
         "called",
         "claims",
         "commands",
+        "commands_pods",
         "deprioritised",
         "drift",
         "facts",
@@ -105,6 +106,7 @@ class Placement:
         "keeps_history",
         "last_tick",
         "leaders",
+        "leads",
         "leaving",
         "longest_missing",
         "looks",
@@ -139,6 +141,8 @@ class Placement:
 
     def __init__(self, settings: Settings) -> None:
         self.commands = Commands()
+        self.leads = True
+        """Whether this picker is the one of several that tells pods what to load."""
         self.keeps: dict[int, Keeps] = {}
         """By row; only of pods where something is pinned or that are reserved."""
         self.claims: dict[int, None] = {}
@@ -223,6 +227,8 @@ class Placement:
     def configure(self, settings: Settings) -> None:
         """Take over settings; what is remembered stays."""
         wanted = settings.placement
+        self.commands_pods = wanted.enabled and self.leads
+        """Whether anything of what is wanted leads to commands."""
         counted = self.groups.transitions
         self.groups = Groups(settings.groups, learn=(counted or True) if wanted.learn_groups else False)
         self.leaders = self.groups.leaders()

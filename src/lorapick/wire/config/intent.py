@@ -58,7 +58,8 @@ pin: Reader[PinSpec] = record(
 """Permanent residency."""
 
 
-def _sha256(at: At) -> str:
+def sha256(at: At) -> str:
+    """64 hexadecimal digits."""
     value = text(at)
     if not _SHA256.fullmatch(value):
         at.refuse("must be a SHA-256 in 64 hexadecimal digits")
@@ -79,7 +80,7 @@ adapter: Reader[Adapter] = record(
         "rank": integer(least=1, most=4096),
         "targets": list_of(word, least=1, unique=""),
         "size": size(),
-        "sha256": _sha256,
+        "sha256": sha256,
         "pin": pin,
         "weekend": choice("deprioritize"),
     },
@@ -138,7 +139,8 @@ group: Reader[AffinityGroup] = record(
 """Adapters that are called one after another."""
 
 
-def _cron(at: At) -> str:
+def cron(at: At) -> str:
+    """Five fields of a cron line."""
     value = text(at)
     try:
         parse_cron(value)
@@ -151,7 +153,7 @@ schedule: Reader[Schedule] = record(
     Schedule,
     {
         "adapters": list_of(adapter_name, least=1, unique=""),
-        "cron": _cron,
+        "cron": cron,
         "timezone": timezone,
         "replicas": _replicas,
         "for": duration(least=1.0),

@@ -12,6 +12,7 @@ import msgspec
 from lorapick.core.retention.policies import EVICTIONS
 from lorapick.model.pods import Engine, Pod, PodLimits, Role
 from lorapick.model.settings import DiscoverySettings
+from lorapick.wire.config.cluster import kubernetes
 from lorapick.wire.config.document import At, Refused, Report
 from lorapick.wire.config.readers import (
     Reader,
@@ -21,7 +22,6 @@ from lorapick.wire.config.readers import (
     labels,
     list_of,
     no_duplicates,
-    not_yet,
     record,
     text,
     web_address,
@@ -169,12 +169,12 @@ def _one_spelling(place: At) -> str:
         return str(place.node.value)
 
 
-_WAYS = ("file", "pods")
+_WAYS = ("file", "kubernetes", "pods")
 
 
 def discovery(found: PodDefaults) -> Reader[DiscoverySettings]:
     """Reader of `discovery:`: exactly one way to find pods."""
-    ways = {"file": text, "kubernetes": not_yet("use file or pods"), "pods": pods(found)}
+    ways = {"file": text, "kubernetes": kubernetes, "pods": pods(found)}
 
     def check(at: At, _: DiscoverySettings) -> None:
         given = [way for way in at.entries() if way in _WAYS]

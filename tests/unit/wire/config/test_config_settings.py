@@ -172,12 +172,16 @@ def test_one_mistake_gives_one_message(text: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("discovery", "problem"),
     [
-        ("{}", "l.yaml:1:12: discovery: must have exactly one of file, pods; has none"),
+        ("{}", "l.yaml:1:12: discovery: must have exactly one of file, kubernetes, pods; has none"),
         (
             "{file: a, pods: []}",
-            "l.yaml:1:12: discovery: must have exactly one of file, pods; has file and pods",
+            "l.yaml:1:12: discovery: must have exactly one of file, kubernetes, pods; has file and pods",
         ),
-        ("{kubernetes: {}}", "l.yaml:1:25: discovery.kubernetes: is not yet available; use file or pods"),
+        (
+            "{kubernetes: {}}",
+            "l.yaml:1:25: discovery.kubernetes: must have one of pool and selector; has neither; an InferencePool has "
+            "a selector",
+        ),
         ("pods.yaml", 'l.yaml:1:12: discovery: must be a mapping (key: value) (found "pods.yaml")'),
     ],
 )
