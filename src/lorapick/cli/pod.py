@@ -72,7 +72,9 @@ def pod(
     kv_events_port: Annotated[int | None, typer.Option(help="ZMQ port for KV events; 0: any free one.")] = None,
     role: Annotated[str, typer.Option(help="prefill, decode or both: its part in a fleet.")] = Role.BOTH.value,
     sidecar: Annotated[bool | None, typer.Option(help="Heed x-prefiller-host-port; prefill pods do not.")] = None,
-    prefillers: Annotated[str, typer.Option(help="ip:port,... that may be asked to prefill; empty: any.")] = "",
+    prefillers: Annotated[
+        str, typer.Option(help="ip:port,... that may prefill; empty: local ones, to a local pod.")
+    ] = "",
     prefill_timeout: Annotated[float, typer.Option(help="Seconds for their answer.")] = _HANDOVER.prefill_timeout,
     kv_bandwidth: Annotated[float, typer.Option(help="Bytes of KV per second from them.")] = _HANDOVER.kv_bandwidth,
     kv_hold: Annotated[float, typer.Option(help="Seconds that KV waits for another pod.")] = _DEFAULT.kv_hold,

@@ -109,7 +109,11 @@ def _sidecar(options: PodServerOptions, handover: Handover, *, driver: PodDriver
     if not options.has_sidecar:
         return []
     calls, counts = handover.calls, handover.counts
-    return [Middleware(Sidecar, options.handover, calls=calls, counts=counts, reserved=driver.reserved)]
+    return [
+        Middleware(
+            Sidecar, options.handover, may_ask=options.may_ask, calls=calls, counts=counts, reserved=driver.reserved
+        )
+    ]
 
 
 def _publisher(options: PodServerOptions) -> KvPublisher | None:

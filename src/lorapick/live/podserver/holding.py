@@ -100,7 +100,8 @@ class KvHolder:
         name = request.path_params["name"]
         self._driver.stats()  # what has expired by now is forgotten now
         held = self._held.get(name)
-        if held is None or request.headers.get(ENGINE_HEADER) not in (None, self.engine_id):
+        # Only who was told where the KV is can name the engine: ids of requests are the clients' own.
+        if held is None or request.headers.get(ENGINE_HEADER) != self.engine_id:
             raise not_found(f"no KV is held for request {name!r}: it was pulled, or expired, or the pod restarted")
         if request.method == "DELETE":
             self._let_go(name, Let.RELEASED)

@@ -7,6 +7,7 @@ Not here: files of adapters (see `adapters_file`), flags (see `cli.pod`), behavi
 
 import msgspec
 
+from lorapick.live.admin_token import is_loopback
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.model.units import AdapterName, PodName, Seconds
@@ -34,7 +35,8 @@ class HandoverOptions(msgspec.Struct, frozen=True, kw_only=True):
     sidecar: bool | None = None
     """Heed `x-prefiller-host-port`, as a pod behind llm-d's routing sidecar does. None: unless the role is prefill."""
     prefillers: tuple[str, ...] | None = None
-    """`ip:port` of the pods that may be asked to prefill, and that KV may be pulled from; None: any."""
+    """`ip:port` of the pods that may be asked to prefill, and that KV may be pulled from. None: any on this machine if
+    this pod listens there alone, else nobody: a request's header may name any address that the pod reaches."""
     prefill_timeout: Seconds = 60.0
     """Real seconds that a prefiller has for its answer; then the prompt is computed here. (llm-d's sidecar waits.)"""
     kv_bandwidth: float = _LINKS.links.same_zone
@@ -94,6 +96,13 @@ class PodServerOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Whether requests may name a prefiller."""
         wanted = self.handover.sidecar
         return self.role is not Role.PREFILL if wanted is None else wanted
+
+    def may_ask(self, prefiller: str) -> bool:
+        """Whether the pod at `ip:port` may be asked to prefill, and KV be pulled from it."""
+        allowed = self.handover.prefillers
+        if allowed is not None:
+            return prefiller in allowed
+        return is_loopback(self.host) and is_loopback(prefiller.rpartition(":")[0].strip("[]"))
 
     def __post_init__(self) -> None:
         slowest, fastest = SPEEDS

@@ -40,8 +40,15 @@ class KvSource(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     """Where the pod that has it tells of it."""
+    engine: str
+    """Id of the engine that has it; without it nobody is told of KV, or lets it go."""
     adapter: AdapterName | None
     """Under which it was computed."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of every call."""
+        return {ENGINE_HEADER: self.engine}
 
 
 class KvPuller:
@@ -76,22 +83,21 @@ class KvPuller:
         if source is None or not params.is_complete:
             self._counts.pulled(Pulled.INCOMPLETE)
             return None
-        allowed = self._options.handover.prefillers
-        if allowed is not None and source not in allowed:
-            raise self._refuse(Pulled.FORBIDDEN, f"{source} is not among this pod's prefillers")
+        if not self._options.may_ask(source):
+            raise self._refuse(Pulled.FORBIDDEN, f"{source} is not among this pod's prefillers (--prefillers)")
         url = f"http://{source}/emulator/kv/{quote(params.remote_request_id or '', safe='')}"
-        offer = await self._handshake(url, params)
+        place = KvSource(url=url, engine=params.remote_engine_id or "", adapter=None)
+        offer = await self._handshake(place, params)
         base_model = self._options.base_model
         why = offer.mismatch(base_model=base_model, adapter=request.adapter, tokens=request.prompt_tokens)
         if why is not None:
-            self._let_go(url)
+            self._let_go(place)
             raise self._refuse(Pulled.MISMATCH, why)
-        return KvSource(url=url, adapter=offer.adapter)
+        return msgspec.structs.replace(place, adapter=offer.adapter)
 
-    async def _handshake(self, url: str, params: KvTransferParams) -> KvOffer:
-        headers = {ENGINE_HEADER: params.remote_engine_id or ""}
+    async def _handshake(self, place: KvSource, params: KvTransferParams) -> KvOffer:
         try:
-            answer = await self._calls.call("GET", url, headers=headers, within=_PATIENCE)
+            answer = await self._calls.call("GET", place.url, headers=place.headers, within=_PATIENCE)
             if answer.status == 404:
                 raise self._refuse(Pulled.UNKNOWN, f"{params.source} does not hold it (any more)")
             return read_offer(answer.body)
@@ -115,13 +121,13 @@ class KvPuller:
         seconds = self._clock.real(handover.kv_latency + size / handover.kv_bandwidth)
         try:
             await asyncio.sleep(seconds)
-            answer = await self._calls.call("DELETE", source.url, headers={}, within=_PATIENCE)
+            answer = await self._calls.call("DELETE", source.url, headers=source.headers, within=_PATIENCE)
             there = answer.status == 200
         except PodCallError:
             there = False
         except asyncio.CancelledError:
             self._counts.pulled(Pulled.ABORTED)
-            self._let_go(source.url)
+            self._let_go(source)
             raise
         self._counts.pulled(Pulled.OK if there else Pulled.LOST)
         if there:
@@ -130,15 +136,15 @@ class KvPuller:
             self._counts.computed_here(Pulled.LOST)
         self._driver.begin(ticket, ReceivedKv(adapter=source.adapter) if there else None)
 
-    def _let_go(self, url: str) -> None:
+    def _let_go(self, place: KvSource) -> None:
         """Tell the other pod that nobody will pull; what it does not hear it finds out when the KV expires."""
-        telling = asyncio.create_task(self._tell(url), name=f"let go {url}")
+        telling = asyncio.create_task(self._tell(place), name=f"let go {place.url}")
         self._releases.add(telling)
         telling.add_done_callback(self._releases.discard)
 
-    async def _tell(self, url: str) -> None:
+    async def _tell(self, place: KvSource) -> None:
         try:
-            await self._calls.call("DELETE", url, headers={}, within=_PATIENCE)
+            await self._calls.call("DELETE", place.url, headers=place.headers, within=_PATIENCE)
         except PodCallError:
             return
 

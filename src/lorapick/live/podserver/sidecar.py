@@ -56,13 +56,15 @@ class Sidecar:
         app: ASGIApp,
         options: HandoverOptions,
         *,
+        may_ask: Callable[[str], bool],
         calls: PodCalls,
         counts: HandoverCounts,
         reserved: Callable[[AdapterName], AbstractContextManager[None]],
     ) -> None:
-        """`reserved` keeps an adapter in this pod's memory for the length of a block."""
+        """`may_ask` says of an `ip:port` whether it may prefill, `reserved` keeps an adapter in memory for a block."""
         self._app = app
         self._options = options
+        self._may_ask = may_ask
         self._calls = calls
         self._counts = counts
         self._reserved = reserved
@@ -91,9 +93,8 @@ class Sidecar:
             prefiller = read_prefiller(values)
         except KvTransferError as error:
             raise bad_request(f"{PREFILLER}: {error}") from None
-        allowed = self._options.prefillers
-        if prefiller is not None and allowed is not None and prefiller not in allowed:
-            message = f"{PREFILLER}: {prefiller} is not among the prefillers that this pod may ask"
+        if prefiller is not None and not self._may_ask(prefiller):
+            message = f"{PREFILLER}: {prefiller} is not among the prefillers that this pod may ask (--prefillers)"
             raise RefusalError(403, "Forbidden", message)
         return prefiller
 

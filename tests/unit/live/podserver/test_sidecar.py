@@ -14,7 +14,8 @@ from aiohttp import web
 from sidecar_kit import HEADER, HELD, PROMPT, Pod, fresh_prompt, pair, pod, prefiller, until
 
 from lorapick.live.addresses import free_ports
-from lorapick.live.podserver.options import HandoverOptions
+from lorapick.live.podserver.holding import ENGINE_HEADER
+from lorapick.live.podserver.options import HandoverOptions, PodServerOptions
 from lorapick.model.pods import PodLimits, Role
 from lorapick.pod.values import PodConfig
 
@@ -204,6 +205,38 @@ async def test_only_listed_prefillers_are_asked(prefill):
         pulled = await decode.ask(kv_transfer_params=HELD | {"remote_host": "127.0.0.1", "remote_port": 2})
         assert (pulled.status, pulled.headers["x-lorapick-kv-refused"]) == (403, "kv_forbidden")
     assert await prefill.prefilled() == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "prefiller", "may"),
+    [
+        ("127.0.0.1", "127.0.0.1:8002", True),
+        ("localhost", "[::1]:8002", True),
+        ("127.0.0.1", "10.0.0.7:8002", False),
+        ("0.0.0.0", "127.0.0.1:8002", False),
+        ("::", "[::1]:8002", False),
+        ("10.0.0.6", "10.0.0.7:8002", False),
+        ("pod.example", "127.0.0.1:8002", False),
+    ],
+)
+async def test_without_a_list_only_a_local_pod_asks_and_only_local_ones(host, prefiller, may):
+    assert PodServerOptions(host=host).may_ask(prefiller) is may
+    assert PodServerOptions(host=host, handover=HandoverOptions(prefillers=(prefiller,))).may_ask(prefiller)
+    assert not PodServerOptions(host=host, handover=HandoverOptions(prefillers=())).may_ask(prefiller)
+
+
+async def test_the_metadata_service_of_a_cloud_is_not_asked(decode):
+    answer = await decode.ask("169.254.169.254:80")
+    assert (answer.status, "--prefillers" in answer.json["error"]["message"]) == (403, True)
+
+
+async def test_kv_is_let_go_for_those_only_who_were_told_of_it(prefill, decode):
+    params = (await prefill.ask(**ASKED_TO_PREFILL)).json["kv_transfer_params"]
+    path = f"/emulator/kv/{params['remote_request_id']}"
+    for method in ("GET", "DELETE"):
+        for headers in ({}, {ENGINE_HEADER: "another"}):
+            assert (await prefill.send(method, path, headers=headers)).status == 404
+    assert (await decode.ask(kv_transfer_params=params)).status == 200
 
 
 async def test_an_empty_header_names_nobody(decode):
