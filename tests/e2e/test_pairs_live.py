@@ -12,6 +12,8 @@ from bench.disagg_live import Sizes, play, table
 
 pytestmark = [pytest.mark.e2e, pytest.mark.twin, pytest.mark.timeout(300)]
 SIZES = Sizes(requests=90, at_once=12, each_first=True, kills=4)
+MOST_SPLIT = 0.8
+"""Share of requests: nobody waits for a pod that prefills, so a few are not when all of these are busy."""
 MOST_LOADS = 2.2
 """Times those of pods that do both: each adapter is needed on either side."""
 
@@ -38,8 +40,10 @@ def test_nothing_is_decoded_where_it_must_not_be(played):
 
 def test_pairs_find_their_adapter_there(played):
     pairs = played["pairs, jointly"]
-    assert (pairs.split, pairs.lost, pairs.local) == (SIZES.requests, 0, 0)
-    assert (pairs.late, pairs.cold) == (0, 0)
+    assert (pairs.lost, pairs.local, pairs.late) == (0, 0, 0)
+    assert pairs.split >= MOST_SPLIT * SIZES.requests
+    # By the word of the pods: it is there when the KV comes, or nearly, where a load outlasts its prefill.
+    assert pairs.cold < played["pairs, independently"].cold / 2
 
 
 def test_pairs_load_each_adapter_once_on_either_side(played):
@@ -50,7 +54,7 @@ def test_pairs_load_each_adapter_once_on_either_side(played):
 
 def test_pods_chosen_independently_get_adapters_late(played):
     pairs = played["pairs, independently"]
-    assert (pairs.split, pairs.lost) == (SIZES.requests, 0)
+    assert pairs.lost == 0 and pairs.split >= MOST_SPLIT * SIZES.requests
     # The first request of each adapter at least finds it nowhere on the side that decodes.
     assert pairs.late > played["pairs, jointly"].late + 5
     assert pairs.cold >= pairs.late

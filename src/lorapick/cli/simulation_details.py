@@ -1,23 +1,25 @@
-"""What `lorapick simulate` prints below its table: figures by period, by groups of adapters, and of commands.
+"""What `lorapick simulate` prints below its table: figures by period, by groups of adapters, by side, and of commands.
 
 In: comparisons and reports. Out: rows of text, tables on a console. Not here: figures of whole runs (see
 `cli.simulation_table`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lorapick.model.pods import Role
 from lorapick.model.units import Seconds
 from lorapick.sim.compare import Comparison, Estimate, estimate
 from lorapick.sim.metrics import METRICS, shown
-from lorapick.sim.report import PartRow, RunReport
+from lorapick.sim.report import PartRow, RunReport, SideRow
 from lorapick.sim.scenario import Scenario
 
 Rows = list[list[str]]
+_ROLES = {Role.PREFILL: "prefill", Role.DECODE: "decode", Role.BOTH: "do both"}
 
 
 def estimated(value: Estimate, unit: str) -> str:
@@ -30,17 +32,20 @@ def estimated(value: Estimate, unit: str) -> str:
     return f"{number} ± {half} {unit_shown}".rstrip()
 
 
-class _Figure(NamedTuple):
+R = TypeVar("R")
+
+
+class _Figure(NamedTuple, Generic[R]):
     label: str
     unit: str
-    of: Callable[[PartRow], float | None]
+    of: Callable[[R], float | None]
 
 
 def _ms(seconds: Seconds | None) -> float | None:
     return None if seconds is None else seconds * 1e3
 
 
-_FIGURES = (
+_FIGURES: tuple[_Figure[PartRow], ...] = (
     _Figure("requests", "", lambda part: part.arrivals),
     _Figure("served", "%", lambda part: part.served / part.arrivals if part.arrivals else None),
     _Figure("cold starts/1,000", "", lambda part: 1000 * part.cold / part.arrivals if part.arrivals else None),
@@ -48,6 +53,14 @@ _FIGURES = (
     _Figure("TTFT p95", "ms", lambda part: _ms(part.ttft.p95)),
     _Figure("TTFT p99", "ms", lambda part: _ms(part.ttft.p99)),
     _Figure("latency p95", "ms", lambda part: _ms(part.latency.p95)),
+)
+_OF_SIDES: tuple[_Figure[SideRow], ...] = (
+    _Figure("pods", "", lambda side: side.pods),
+    _Figure("loads", "", lambda side: side.loads),
+    _Figure("hits", "%", lambda side: side.hit_ratio),
+    _Figure("busy", "%", lambda side: side.busy),
+    _Figure("prefill", "%", lambda side: side.share("prefill")),
+    _Figure("decode", "%", lambda side: side.share("decode")),
 )
 
 
@@ -61,6 +74,23 @@ def part_rows(reports: Sequence[RunReport], policy: str) -> Rows:
     own = [report.parts for report in reports if report.policy == policy]
     return [
         [rows[0].part, *(estimated(estimate([figure.of(row) for row in rows]), figure.unit) for figure in _FIGURES)]
+        for rows in zip(*own, strict=True)
+    ]
+
+
+def side_heads() -> list[str]:
+    """Headings of figures by what pods do: prefill for others, decode, or both."""
+    return ["pods that", *(figure.label for figure in _OF_SIDES)]
+
+
+def side_rows(reports: Sequence[RunReport], policy: str) -> Rows:
+    """A row for each role that pods have, over the seeds of a policy; none where all do both."""
+    own = [report.sides for report in reports if report.policy == policy]
+    return [
+        [
+            _ROLES[rows[0].role],
+            *(estimated(estimate([figure.of(row) for row in rows]), figure.unit) for figure in _OF_SIDES),
+        ]
         for rows in zip(*own, strict=True)
     ]
 
@@ -97,7 +127,7 @@ class Played(NamedTuple):
 
 
 def print_details(console: Console, played: Sequence[Played], *, keys: Sequence[str] = ()) -> None:
-    """Figures by period and by groups of adapters; nothing for scenarios that ask for neither."""
+    """Figures by period, by groups of adapters and by role; nothing for scenarios that ask for none and have none."""
     if not played:
         return
     several = len({policy for each in played for policy in each.compared.policies}) > 1
@@ -105,6 +135,7 @@ def print_details(console: Console, played: Sequence[Played], *, keys: Sequence[
     scenario = played[0].scenario
     _print(console, [*left, *period_heads(scenario)], list(_period_lines(played, several=several)))
     _print(console, [*left, *part_heads()], list(_part_lines(played, several=several)))
+    _print(console, [*left, *side_heads()], list(_side_lines(played, several=several)))
 
 
 def _period_lines(played: Sequence[Played], *, several: bool) -> Iterator[list[str]]:
@@ -121,11 +152,18 @@ def _part_lines(played: Sequence[Played], *, several: bool) -> Iterator[list[str
                 yield [*each.place, *((policy,) if several else ()), *row]
 
 
+def _side_lines(played: Sequence[Played], *, several: bool) -> Iterator[list[str]]:
+    for each in played:
+        for policy in each.compared.policies:
+            for row in side_rows(each.reports, policy):
+                yield [*each.place, *((policy,) if several else ()), *row]
+
+
 def _print(console: Console, heads: Sequence[str], rows: Rows) -> None:
     if not rows:
         return
     table = Table()
-    named = heads.index("period") if "period" in heads else heads.index("requests for")
+    named = next(heads.index(head) for head in ("period", "requests for", "pods that") if head in heads)
     for at, head in enumerate(heads):
         table.add_column(head, justify="left" if at <= named else "right")
     for row in rows:

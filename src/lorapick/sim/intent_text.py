@@ -49,14 +49,14 @@ def named(at: At, values: dict[str, Any]) -> tuple[AdapterName, ...]:
 
 def pinned(plan: AdapterPlan, fleet: FleetPlan) -> Reader[tuple[tuple[AdapterName, ...], PinSpec]]:
     """Reader of one pin."""
-    readers = {**whom(plan), **where(fleet), "reserve": boolean}
+    readers = {**whom(plan), **where(fleet), "prefill_replicas": integer(least=0, most=4096), "reserve": boolean}
 
     def read(at: At) -> tuple[tuple[AdapterName, ...], PinSpec]:
         before = len(at.report.problems)
         values = fields(at, readers)
         names = named(at, values)
         pin = PinSpec(**values)
-        if pin.replicas is None and not pin.pods and not pin.selector:
+        if pin.replicas is None and not pin.prefill_replicas and not pin.pods and not pin.selector:
             at.note("a pin needs replicas, pods or selector", hint="for example {replicas: 2}", value="")
         if len(at.report.problems) > before:
             raise Refused

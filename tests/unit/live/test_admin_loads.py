@@ -4,7 +4,7 @@ import pytest
 from admin_kit import Site, done, refused
 
 from lorapick.model import events
-from lorapick.model.pods import Engine
+from lorapick.model.pods import Engine, Role
 from lorapick.model.requests import Request
 from lorapick.model.settings import PlacementSettings, Settings
 from lorapick.testing.playbook import plain_pod
@@ -69,6 +69,26 @@ class TestLoading:
         done(await site.post("legal", "preload", replicas=1, selector={"zone": "east"}, for_="1800s"))
         (order,) = (await site.placement()).orders
         assert (order.ends_in_s, order.age_s) == (1800.0, 0.0)
+
+    async def test_copies_on_one_side_are_none_on_the_other(self):
+        decoding = [plain_pod(name, role=Role.DECODE) for name in ("a", "b")]
+        prefilling = [plain_pod(name, role=Role.PREFILL) for name in ("c", "d")]
+        site = Site(*decoding, *prefilling)
+        done(await site.post("legal", "load", pods=["a", "b"]))
+        site.work()
+        site.work()
+        found = done(await site.post("legal", "load", replicas=2))
+        assert (found.understood, found.notes) == ("load legal on 2 pods, once", ())
+        site.work()
+        site.work()
+        found = done(await site.post("legal", "load", replicas=2), 200)
+        assert found.resident == ("a", "b", "c", "d")
+
+    async def test_too_few_on_one_side_are_told(self):
+        pods = [plain_pod("a", role=Role.DECODE), *(plain_pod(name, role=Role.PREFILL) for name in ("c", "d"))]
+        found = done(await Site(*pods).post("legal", "load", replicas=2))
+        assert found.notes == ("2 pods of those that decode were asked for; 1 can hold it now",)
+        assert done(await Site(*pods).post("legal", "preload", replicas=1, for_="5m")).notes == ()
 
 
 class TestUnloading:

@@ -44,6 +44,18 @@ def test_pins_are_those_of_the_configuration():
     assert world.fleet.state.pins.keys() == {"adapter-1", "adapter-2", "adapter-4"}
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_pins_say_how_many_pods_prefill(count):
+    scenario = read(f"pins: [{{adapter: adapter-1, replicas: 2, prefill_replicas: {count}}}]\n")
+    assert scenario.settings.adapters[0].pin == PinSpec(replicas=2, prefill_replicas=count)
+
+
+def test_a_pin_to_pods_that_prefill_alone_is_one():
+    pin = read("pins: [{adapter: adapter-1, prefill_replicas: 1}]\n").settings.adapters[0].pin
+    assert pin == PinSpec(prefill_replicas=1)
+    assert "a pin needs replicas, pods or selector" in problems("pins: [{adapter: adapter-1, prefill_replicas: 0}]\n")
+
+
 def test_groups_schedules_and_triggers_are_those_of_the_configuration():
     settings = read(
         "groups: [{name: documents, first: adapter-1, then: [adapter-2, adapter-3]}]\n"

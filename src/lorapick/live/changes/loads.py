@@ -8,8 +8,12 @@ There is one order for an adapter at a time: a new one takes the place of the on
 
 from collections.abc import Mapping, Sequence
 
+from lorapick.core.placement import sides
+from lorapick.core.placement.assigning import candidates
 from lorapick.core.placement.registering import may_come_back
 from lorapick.core.placement.state import Order
+from lorapick.core.placement.wants import Want
+from lorapick.core.state import FleetState
 from lorapick.live.changes.known import (
     check_adapter,
     check_enabled,
@@ -24,6 +28,7 @@ from lorapick.live.changes.known import (
 from lorapick.live.changes.submitting import Submitting
 from lorapick.live.operations import OperationError
 from lorapick.model.events import LoadAsked, MoveAsked, UnloadAsked
+from lorapick.model.placement import Side, Why
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.admin_answers import Done
 from lorapick.wire.admin_bodies import LoadBody, MoveBody, PreloadBody
@@ -54,7 +59,7 @@ class Loads:
                 t=t, id=i, adapter=name, pods=body.pods, replicas=body.replicas, selector=body.selector
             )
         )
-        notes += self._few(name, len(body.pods) or body.replicas)
+        notes += self._few(name, {None: len(body.pods)} if body.pods else _asked(self._door.state, name, body))
         return self._door.done(name, f"load {name} {where}, once", event=event, notes=notes)
 
     def preload(self, name: AdapterName, body: PreloadBody) -> Done:
@@ -69,7 +74,8 @@ class Loads:
         )
         where = _where((), body.replicas, selector=body.selector)
         understood = f"load {name} {where}, and keep it for {body.lasts:g} s"
-        return self._door.done(name, understood, event=event, notes=[*notes, *self._few(name, body.replicas)])
+        notes += self._few(name, _asked(self._door.state, name, body))
+        return self._door.done(name, understood, event=event, notes=notes)
 
     def unload(self, name: AdapterName, pods: Sequence[PodName]) -> Done:
         """Take from pods, once no request for it is in flight there."""
@@ -132,8 +138,11 @@ class Loads:
 
     def _is_loaded(self, name: AdapterName, body: LoadBody) -> bool:
         state = self._door.state
-        there = [is_resident(state, name, row=row) for row, _ in meant(state, body.pods, selector=body.selector)]
-        return all(there) if body.pods else sum(there) >= body.replicas
+        rows = [row for row, _ in meant(state, body.pods, selector=body.selector)]
+        there = [row for row in rows if is_resident(state, name, row=row)]
+        if body.pods:
+            return there == rows
+        return all(_count(state, there, side=side) >= copies for side, copies in _asked(state, name, body).items())
 
     def _has(self, row: int, name: AdapterName) -> bool:
         """Whether a pod knows an adapter's name, or is being told."""
@@ -148,9 +157,15 @@ class Loads:
         order = self._door.order_of(name)
         return [] if order is None else [f"takes the place of the order before, {order.want.name}"]
 
-    def _few(self, name: AdapterName, wanted: int) -> list[str]:
-        found = len(wanted_rows(self._door.state, name))
-        return [] if found >= wanted else [f"{wanted} pods were asked for; {found} can hold it now"]
+    def _few(self, name: AdapterName, asked: Mapping[Side | None, int]) -> list[str]:
+        """Where fewer pods are to hold it than were asked for, by side; None: on whichever."""
+        state, notes = self._door.state, list[str]()
+        for side, wanted in asked.items():
+            found = _count(state, wanted_rows(state, name), side=side)
+            where = f" of those that {side.value}" if side is not None and len(asked) > 1 else ""
+            if found < wanted:
+                notes.append(f"{wanted} pods{where} were asked for; {found} can hold it now")
+        return notes
 
     def _of_unloading(self, name: AdapterName, rows: Sequence[int]) -> list[str]:
         state, notes = self._door.state, list[str]()
@@ -165,6 +180,21 @@ class Loads:
         if any(caches.unloads and not caches.unload_frees for caches in frees):
             notes.append("vLLM forgets the name only: the weights leave its memory when others need the place")
         return notes
+
+
+def _asked(state: FleetState, name: AdapterName, body: LoadBody | PreloadBody) -> dict[Side | None, int]:
+    """Copies that are asked for by count, on each side: no more to prefill than pods that may have one."""
+    want = Want(name, Why.OPERATOR, "", body.replicas, selector=body.selector)
+    room = {side: len(candidates(state, want, side=side)) for side in sides.there(state)}
+    prefill = min(body.replicas, room.get(Side.PREFILL, 0))
+    if prefill and not room[Side.DECODE]:
+        return {Side.PREFILL: prefill}  # the labels are of pods that prefill
+    return {Side.DECODE: body.replicas, **({Side.PREFILL: prefill} if prefill else {})}
+
+
+def _count(state: FleetState, rows: Sequence[int], *, side: Side | None) -> int:
+    """Pods of a side among some; None: of whichever."""
+    return len(rows) if side is None else sum(sides.of(state, row) is side for row in rows)
 
 
 def _same(order: Order, body: LoadBody) -> bool:
