@@ -15,6 +15,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from lorapick.core.picking.places import Places
 from lorapick.core.scraped import NEVER_SCRAPED, Scraped
 from lorapick.model.pods import GpuSource, Pod, Role
 from lorapick.model.reasons import Reason
@@ -110,19 +111,21 @@ class PodColumns:
     """Rows of pods and, per adapter, a row of residency codes."""
 
     __slots__ = (
-        "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_pressed", "_reserved", "_shut",
-        "_vectors",
+        "_capacity", "_free", "_full", "_least_rank", "_members", "_oldest", "_places", "_pressed", "_reserved",
+        "_shut", "_vectors",
         "adapters", "base", "base_models", "decode_only", "every", "free_slots", "fresh_until", "gate", "gpu",
         "gpu_source", "idle",
         "kept", "leg_turn", "load", "load_price", "max_queue", "max_rank", "pods", "prefill_only", "pressure", "queue",
         "room", "row_of", "rows", "scraped", "shut", "slots_left", "targets", "turn", "version",
     )  # fmt: skip
+    _places: Places | None
+    _vectors: Vectors | None
 
     def __init__(self) -> None:
         self._capacity = 8
         self._free: list[int] = []
         self._members: tuple[PodName | None, ...] | None = None
-        self._vectors: Vectors | None = None
+        self._places, self._vectors = None, None
         self._shut = self._pressed = self._full = self._reserved = 0
         """Rows that are shut; rows where no load may begin; rows that have no slot left for anybody; reserved rows."""
         self._oldest = self._least_rank = float("inf")
@@ -204,6 +207,7 @@ class PodColumns:
 
     def describe(self, row: int, pod: Pod) -> None:
         """Write what discovery says of a pod into its row."""
+        self._places = None
         self.pods[row] = pod
         self.targets[row] = Target(pod=pod.name, address=pod.address)
         self.max_queue[row] = pod.limits.max_queue
@@ -223,6 +227,7 @@ class PodColumns:
     def remove(self, name: PodName) -> int:
         """Free a pod's row; its gate says not_ready until it is reused."""
         row = self.row_of.pop(name)
+        self._places = None
         self.pods[row] = None
         self.gate[row] = EMPTY
         self.press(row, 0)
@@ -303,6 +308,12 @@ class PodColumns:
         if self._members is None:
             self._members = tuple([pod.name if pod is not None else None for pod in self.pods])
         return self._members
+
+    def places(self, label: str) -> Places:
+        """Where the pods are, with nodes by this label; the same object until a pod comes, goes or changes."""
+        if self._places is None or self._places.label != label:
+            self._places = Places(self.pods, label=label)
+        return self._places
 
     def vectors(self) -> Vectors:
         """The columns as numpy views."""

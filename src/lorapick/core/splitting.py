@@ -8,16 +8,14 @@ nothing of the request, so that its adapter there has only our word against an e
 `Gates`, which lets no load begin that would throw it out.
 """
 
-from copy import copy
-from math import inf
-
 from lorapick.core.admission.leg_times import LegInFlight
-from lorapick.core.columns import CODE, TIER_BITS
-from lorapick.core.picking.filters import passing
+from lorapick.core.columns import CODE
+from lorapick.core.picking import prefillers
 from lorapick.core.picking.legs import Leg, Legs
-from lorapick.core.picking.pairing import load_costs, split
+from lorapick.core.picking.pairing import split
 from lorapick.core.picking.pick import pick
 from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.prefillers import Asked, as_leg, leg_of
 from lorapick.core.picking.query import Query
 from lorapick.core.placement import giving
 from lorapick.core.placement.prompts import tokens_of
@@ -45,64 +43,37 @@ def find_legs(state: FleetState, query: Query, *, request: Request) -> Legs | No
 
     Nobody waits for a pod to prefill: the pod that decodes can do it.
     """
-    settings, columns = state.settings.disaggregation, state.columns
     known = tokens_of(request)
-    if known is None and settings.decide is not Decide.ALWAYS:
+    if known is None and state.settings.disaggregation.decide is not Decide.ALWAYS:
         return None
-    rows = [row for row in passing(as_leg(query), columns, now=state.now) if not state.legs.paused(row, now=state.now)]
-    rows = _without_second_load(state, query, rows=rows)
-    if not rows:
-        return None
-    tokens = UNKNOWN_TOKENS if known is None else known
-    return _best_of_each_place(
-        state, [prefill_leg(state, query, row=row, tokens=tokens) for row in rows], tokens=tokens
+    asked = asked_of(state, query, tokens=UNKNOWN_TOKENS if known is None else known)
+    return prefillers.find(query, state.columns, now=state.now, asked=asked)
+
+
+def asked_of(state: FleetState, query: Query, *, tokens: Tokens) -> Asked:
+    """What is to be prefilled, and how things are on the pods that could."""
+    legs = state.legs
+    return Asked(
+        settings=state.settings.disaggregation,
+        tokens=tokens,
+        per_token=legs.per_token,
+        queued=legs.queued,
+        paused=legs.paused_rows(now=state.now),
+        may_load=not _loading_already(state, query),
     )
 
 
-def _best_of_each_place(state: FleetState, legs: list[Leg], *, tokens: Tokens) -> Legs:
-    settings, free = state.settings.disaggregation, state.columns.free_slots
-    by_zone: dict[str, Leg] = {}
-    by_node: dict[str, Leg] = {}
-    best, least = legs[0], (inf, 0.0)
-    ranks: dict[int, tuple[float, float]] = {}
-    for leg in legs:
-        rank = ranks[leg.row] = (leg.seconds + leg.price, -free[leg.row])
-        if rank < least:
-            best, least = leg, rank
-        zone, node = leg.pod.zone, leg.pod.labels.get(settings.node_label)
-        if zone is not None and (zone not in by_zone or rank < ranks[by_zone[zone].row]):
-            by_zone[zone] = leg
-        if node is not None and (node not in by_node or rank < ranks[by_node[node].row]):
-            by_node[node] = leg
-    return Legs(settings, tokens, state.legs.per_token, best, by_zone, by_node)
-
-
-def as_leg(query: Query) -> Query:
-    """The same request, looking for a pod that prefills."""
-    found = copy(query)
-    found.prefill = True
-    found.session_row = -1
-    return found
-
-
-def _without_second_load(state: FleetState, query: Query, *, rows: list[int]) -> list[int]:
+def _loading_already(state: FleetState, query: Query) -> bool:
     """While the adapter is on its way to a pod that prefills, no other one begins to load it [R3.3]."""
-    codes, name = query.codes, query.adapter
-    if codes is None or name is None:
-        return rows
+    if query.adapter is None:
+        return False
     decodes = state.columns.decode_only
-    if all(decodes[row] for row in state.residency.loading_rows(name)):
-        return rows
-    return [row for row in rows if codes[row] & TIER_BITS >= LOADING]
+    return any(not decodes[row] for row in state.residency.loading_rows(query.adapter))
 
 
 def prefill_leg(state: FleetState, query: Query, *, row: int, tokens: Tokens) -> Leg:
     """One pod that could prefill: what is queued there, what the prompt has not cached there, and a load."""
-    pod = state.columns.pods[row]
-    assert pod is not None
-    work = state.legs.queued.get(row, 0) + tokens * (1.0 - query.kv.get(row, 0.0))
-    wait, price = load_costs(query, state.columns, row=row)
-    return Leg(row, pod, state.legs.per_token * work + wait, price)
+    return leg_of(query, state.columns, row=row, asked=asked_of(state, query, tokens=tokens))
 
 
 # -- who does
@@ -135,7 +106,7 @@ def choose(
 
 
 def _with_paused(state: FleetState, mask: bytearray | None) -> bytearray | None:
-    paused = [row for row in state.loads if state.legs.paused(row, now=state.now)]
+    paused = state.legs.paused_rows(now=state.now)
     if not paused:
         return mask
     found = bytearray(state.columns.rows) if mask is None else bytearray(mask)

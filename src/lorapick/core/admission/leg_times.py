@@ -114,6 +114,10 @@ class LegTimes:
         """Whether nobody is sent there now."""
         return row in self._failures and now < self._failures[row][1]
 
+    def paused_rows(self, *, now: Seconds) -> list[int]:
+        """Where nobody is sent now."""
+        return [row for row, (_, until) in self._failures.items() if now < until]
+
 
 def splits(roles: Iterable[Role], *, decide: Decide) -> bool:
     """Whether a fleet of such pods splits requests at all."""

@@ -1,11 +1,15 @@
 """Who could prefill a request elsewhere than where it is decoded, and what that takes.
 
-In: nothing. Out: plain values. Not here: how they are found (see `core.splitting`), the choice (see `pairing`).
+In: nothing. Out: plain values. Not here: how they are found (see `prefillers`), the choice (see `pairing`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lorapick.core.picking.places import Places
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod
 from lorapick.model.units import Seconds, Tokens
@@ -22,6 +26,52 @@ class Leg(NamedTuple):
     """What a load does to others there; 0 without one."""
 
 
+class LegRows(NamedTuple):
+    """The same of all pods, by row. `total` has an infinite element more, which row -1 means: no pod."""
+
+    places: Places
+    share: NDArray[np.float64] | None
+    """Of the prompt, cached on each row; None: nowhere anything."""
+    wait: NDArray[np.float64]
+    """Until the adapter is there (see `pairing.load_costs`)."""
+    price: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    """Of rows that cannot prefill it means nothing."""
+    total: NDArray[np.float64]
+    """Seconds + price."""
+    best: int
+    of_zone: NDArray[np.intp]
+    """Row of the best leg by code of the zone; -1: none."""
+    of_node: NDArray[np.intp]
+
+    def leg(self, row: int) -> Leg:
+        """One of them as a value."""
+        pod = self.places.pods[row]
+        assert pod is not None
+        return Leg(row, pod, float(self.seconds[row]), float(self.price[row]))
+
+
+class BestByPlace(Mapping[str, Leg]):
+    """The best leg of each zone or node, by name, made when somebody asks."""
+
+    __slots__ = ("_codes", "_found", "_rows")
+
+    def __init__(self, rows: LegRows, *, codes: Mapping[str, int], found: NDArray[np.intp]) -> None:
+        self._rows, self._codes, self._found = rows, codes, found
+
+    def __getitem__(self, place: str) -> Leg:
+        row = int(self._found[self._codes[place]])
+        if row < 0:
+            raise KeyError(place)
+        return self._rows.leg(row)
+
+    def __iter__(self) -> Iterator[str]:
+        return (place for place, code in self._codes.items() if self._found[code] >= 0)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Legs(NamedTuple):
     """The pods that could prefill one request, the best of each place, and what goes into the choice."""
 
@@ -33,3 +83,5 @@ class Legs(NamedTuple):
     best: Leg
     by_zone: Mapping[str, Leg]
     by_node: Mapping[str, Leg]
+    rows: LegRows | None = None
+    """All at once, where many pods were looked at."""

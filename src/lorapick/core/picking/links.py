@@ -25,3 +25,9 @@ def link_speed(one: Pod, other: Pod, *, settings: DisaggregationSettings) -> flo
     if one.zone is not None and one.zone == other.zone:
         return links.same_zone
     return links.elsewhere
+
+
+def transfers(tokens: Tokens, *, settings: DisaggregationSettings) -> tuple[Seconds, Seconds, Seconds]:
+    """The same between any two pods that share a node, those that share a zone, and others."""
+    size, links, latency = tokens * settings.kv_bytes_per_token, settings.links, settings.link_latency
+    return latency + size / links.same_node, latency + size / links.same_zone, latency + size / links.elsewhere

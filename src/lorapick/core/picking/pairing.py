@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lorapick.core.columns import TIER_BITS, PodColumns
-from lorapick.core.picking.legs import Leg, Legs
-from lorapick.core.picking.links import transfer_seconds
+from lorapick.core.picking.legs import Leg, LegRows, Legs
+from lorapick.core.picking.links import transfer_seconds, transfers
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.disaggregation import Decide, SplitCosts
 from lorapick.model.picks import Terms
@@ -28,6 +28,7 @@ from lorapick.model.pods import Pod
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
+Doubles = NDArray[np.float64]
 _DISK, _LOADING = int(Tier.DISK), int(Tier.LOADING)
 
 
@@ -80,13 +81,17 @@ def _elsewhere(decide: Decide, many: bool, *, cheaper: bool) -> bool:
 
 def _nearest(legs: Legs, pod: Pod) -> tuple[Leg, Seconds]:
     """The pod that prefills for `pod`, of the best in each place, and what the transfer takes."""
-    found = [legs.best]
-    if pod.zone is not None and pod.zone in legs.by_zone:
-        found.append(legs.by_zone[pod.zone])
-    node = pod.labels.get(legs.settings.node_label)
-    if node is not None and node in legs.by_node:
-        found.append(legs.by_node[node])
-    timed = [(leg, transfer_seconds(leg.pod, pod, tokens=legs.tokens, settings=legs.settings)) for leg in found]
+    zone, node = pod.zone, pod.labels.get(legs.settings.node_label)
+    found = [
+        legs.best,
+        legs.by_zone.get(zone) if zone is not None else None,
+        legs.by_node.get(node) if node is not None else None,
+    ]
+    timed = [
+        (leg, transfer_seconds(leg.pod, pod, tokens=legs.tokens, settings=legs.settings))
+        for leg in found
+        if leg is not None
+    ]
     return min(timed, key=lambda each: each[0].seconds + each[0].price + each[1])
 
 
@@ -99,6 +104,121 @@ def load_costs(query: Query, view: FleetView, *, row: int) -> tuple[Seconds, Sec
     if tier < _LOADING:
         return (costs.from_disk if tier == _DISK else costs.from_cpu), view.load_price[row]
     return (costs.remaining.get(row, 0.0) if tier == _LOADING else 0.0), 0.0
+
+
+# -- some rows in a loop, all rows at once: the same operations in the same order
+
+
+def split_some(query: Query, legs: Legs, *, view: FleetView, rows: list[int]) -> list[float]:
+    """Negative seconds of `split` of some rows, with everything looked up once."""
+    settings, costs, loads, pods, tokens = legs.settings, query.costs, view.load, view.pods, legs.tokens
+    label, decide, few, best = settings.node_label, settings.decide, settings.uncached_tokens, legs.best
+    by_zone, by_node, cached = legs.by_zone, legs.by_node, query.kv
+    same_node, same_zone, elsewhere = transfers(tokens, settings=settings)
+    best_zone, best_node, total = best.pod.zone, best.pod.labels.get(label), best.seconds + best.price
+    found = []
+    for row in rows:
+        pod, others = pods[row], loads[row]
+        assert pod is not None
+        uncached = tokens * (1.0 - cached.get(row, 0.0)) if cached else tokens * 1.0
+        wait, price = load_costs(query, view, row=row)
+        answer = costs.base + 2.0 * costs.each * others + price
+        alone = wait + legs.per_token * uncached * (1.0 + others) + answer
+        zone, node = pod.zone, pod.labels.get(label)
+        leg = best
+        if row == best.row:
+            transfer = 0.0
+        elif node is not None and node == best_node:
+            transfer = same_node
+        else:
+            transfer = same_zone if zone is not None and zone == best_zone else elsewhere
+        least = total + transfer
+        near = by_zone.get(zone) if zone is not None else None
+        if near is not None and near is not best:
+            near_by = node is not None and near.pod.labels.get(label) == node
+            moved = 0.0 if near.row == row else same_node if near_by else same_zone
+            if (counts := near.seconds + near.price + moved) < least:
+                leg, transfer, least = near, moved, counts
+        near = by_node.get(node) if node is not None else None
+        if near is not None and near is not leg:
+            moved = 0.0 if near.row == row else same_node
+            if near.seconds + near.price + moved < least:
+                leg, transfer = near, moved
+        arrives = leg.seconds + transfer
+        decode = max(0.0, wait - arrives) + answer
+        counted = arrives + decode + (min(wait, arrives) + leg.price)
+        if leg.row != row and _elsewhere(decide, uncached >= few, cheaper=counted < alone):
+            found.append(-counted)
+        else:
+            found.append(-alone)
+    return found
+
+
+def load_cost_rows(query: Query, columns: PodColumns) -> tuple[Doubles, Doubles]:
+    """`load_costs` of all rows."""
+    if query.codes is None:
+        return np.zeros(columns.rows), np.zeros(columns.rows)
+    costs = query.costs
+    tiers = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows] & TIER_BITS
+    by_tier = [costs.from_cpu] * _LOADING + [0.0] * (TIER_BITS + 1 - _LOADING)
+    by_tier[_DISK] = costs.from_disk
+    wait: Doubles = np.array(by_tier)[tiers]
+    for row, left in costs.remaining.items():
+        if tiers[row] == _LOADING:
+            wait[row] = left
+    return wait, np.where(tiers < _LOADING, columns.vectors().load_price, 0.0)
+
+
+def split_rows(query: Query, columns: PodColumns, *, legs: Legs, rows: LegRows) -> Doubles:
+    """Seconds of `split` of all rows."""
+    settings, costs, others = legs.settings, query.costs, columns.vectors().load
+    uncached = legs.tokens * (1.0 if rows.share is None else 1.0 - rows.share)
+    answer = costs.base + 2.0 * costs.each * others + rows.price
+    alone: Doubles = rows.wait + legs.per_token * uncached * (1.0 + others) + answer
+    leg, transfer = _nearest_rows(legs, rows)
+    arrives = rows.seconds[leg] + transfer
+    decode = np.maximum(0.0, rows.wait - arrives) + answer
+    counted = arrives + decode + (np.minimum(rows.wait, arrives) + rows.price[leg])
+    elsewhere = leg != rows.places.each
+    if settings.decide is Decide.TOKENS:
+        elsewhere &= uncached >= settings.uncached_tokens
+    elif settings.decide is Decide.COST:
+        elsewhere &= counted < alone
+    elif settings.decide is Decide.NEVER:
+        elsewhere[:] = False
+    return np.where(elsewhere, counted, alone)
+
+
+Near = tuple[NDArray[np.intp], Doubles, Doubles]
+"""By row: the row of a leg, what the transfer takes, and what the two count."""
+
+
+def _nearest_rows(legs: Legs, rows: LegRows) -> tuple[NDArray[np.intp], Doubles]:
+    """`_nearest` of all rows: the row of the leg, and what the transfer takes."""
+    places, best, total = rows.places, rows.best, rows.total
+    zone, node = places.zone, places.node
+    same_node, same_zone, elsewhere = transfers(legs.tokens, settings=legs.settings)
+    moved = np.where(node == node[best], same_node, np.where(zone == zone[best], same_zone, elsewhere))
+    moved[best] = 0.0
+    found: Near = np.full(len(zone), best), moved, total[best] + moved
+    if places.zone_codes:
+        near = rows.of_zone[zone]
+        moved = np.where(node[near] == node, same_node, same_zone)
+        moved[near == places.each] = 0.0
+        found = _nearer(found, (near, moved, total[near] + moved))
+    if places.node_codes:
+        near = rows.of_node[node]
+        moved = np.where(near == places.each, 0.0, same_node)
+        found = _nearer(found, (near, moved, total[near] + moved))
+    return found[0], found[1]
+
+
+def _nearer(one: Near, other: Near) -> Near:
+    """Of two legs for each row the one that counts less; of equals the first."""
+    less = other[2] < one[2]
+    for best, than in zip(one, other, strict=True):
+        np.copyto(best, than, where=less)
+    return one
 
 
 class Pairs:
@@ -124,10 +244,13 @@ class Pairs:
 
     def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """The same for the candidates."""
-        return [self.score(query, view, row=row, rows=rows) for row in rows]
+        assert query.legs is not None, "pairs are for requests that somebody could prefill"
+        return split_some(query, query.legs, view=view, rows=rows)
 
     def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""
+        if query.legs is not None and query.legs.rows is not None:
+            return -split_rows(query, columns, legs=query.legs, rows=query.legs.rows)
         rows: list[int] = np.flatnonzero(may).tolist()
         found = np.full(columns.rows, -np.inf)
         found[rows] = self.score_rows(query, columns, rows=rows)

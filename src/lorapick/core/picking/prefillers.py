@@ -1,0 +1,161 @@
+"""Find who could prefill a request elsewhere than where it is decoded.
+
+In: a query being prepared, the columns, what the prompt is. Out: its `Legs`; None when nobody could. Not here: what
+becomes of them (see `core.splitting`).
+
+Two ways to the same legs, as in `pick`: a loop for few pods, columns for many. Of equal legs the one on the pod with
+more free slots is better, then the one of the lower row.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lorapick.core.columns import TIER_BITS, PodColumns
+from lorapick.core.picking.filters import LOADING, eligible, passing
+from lorapick.core.picking.legs import BestByPlace, Leg, LegRows, Legs
+from lorapick.core.picking.pairing import load_cost_rows, load_costs
+from lorapick.core.picking.pick import LOOP_ROWS
+from lorapick.core.picking.query import FleetView, Query
+from lorapick.model.disaggregation import DisaggregationSettings
+from lorapick.model.units import Seconds, Tokens
+
+NOTHING_QUEUED: Mapping[int, Tokens] = {}
+"""No pod has prompts of others to prefill."""
+
+
+class Asked(NamedTuple):
+    """What is to be prefilled, and how things are on the pods that could do it."""
+
+    settings: DisaggregationSettings
+    tokens: Tokens
+    per_token: Seconds
+    queued: Mapping[int, Tokens] = NOTHING_QUEUED
+    """Of others, being prefilled on each row."""
+    paused: Sequence[int] = ()
+    """Rows that nobody is sent to now."""
+    may_load: bool = True
+    """Whether a pod that would have to load the adapter counts."""
+
+
+def find(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
+    """Pods that could prefill, the best of each place; None: none could now."""
+    if columns.rows <= LOOP_ROWS:
+        return find_by_loop(query, columns, now=now, asked=asked)
+    return find_by_columns(query, columns, now=now, asked=asked)
+
+
+def as_leg(query: Query) -> Query:
+    """The same request, looking for a pod that prefills."""
+    found = Query(query.request_id, query.adapter)
+    for name in Query.__slots__:
+        setattr(found, name, getattr(query, name))
+    found.prefill = True
+    found.session_row = -1
+    return found
+
+
+def _filtered(query: Query) -> Query:
+    """What filters read of `as_leg`, no more."""
+    found = Query(query.request_id, query.adapter)
+    found.codes, found.base, found.rank, found.mask = query.codes, query.base, query.rank, query.mask
+    found.ignore_stale, found.prefill = query.ignore_stale, True
+    return found
+
+
+# -- one by one
+
+
+def find_by_loop(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
+    """Row after row; best for some dozens of pods."""
+    rows, codes = passing(_filtered(query), columns, now=now), query.codes
+    if asked.paused:
+        rows = [row for row in rows if row not in asked.paused]
+    if not asked.may_load and codes is not None:
+        rows = [row for row in rows if codes[row] & TIER_BITS >= LOADING]
+    if not rows:
+        return None
+    return _best_of_each_place(columns, [leg_of(query, columns, row=row, asked=asked) for row in rows], asked=asked)
+
+
+def leg_of(query: Query, view: FleetView, *, row: int, asked: Asked) -> Leg:
+    """One pod that could prefill: what is queued there, what the prompt has not cached there, and a load."""
+    pod = view.pods[row]
+    assert pod is not None
+    work = asked.queued.get(row, 0) + asked.tokens * (1.0 - query.kv.get(row, 0.0))
+    wait, price = load_costs(query, view, row=row)
+    return Leg(row, pod, asked.per_token * work + wait, price)
+
+
+def _best_of_each_place(columns: PodColumns, legs: list[Leg], *, asked: Asked) -> Legs:
+    label, free = asked.settings.node_label, columns.free_slots
+    by_zone: dict[str, Leg] = {}
+    by_node: dict[str, Leg] = {}
+    best, least = legs[0], (inf, 0.0)
+    ranks: dict[int, tuple[float, float]] = {}
+    for leg in legs:
+        row, pod = leg.row, leg.pod
+        rank = ranks[row] = (leg.seconds + leg.price, -free[row])
+        if rank < least:
+            best, least = leg, rank
+        zone, node = pod.zone, pod.labels.get(label)
+        if zone is not None and (zone not in by_zone or rank < ranks[by_zone[zone].row]):
+            by_zone[zone] = leg
+        if node is not None and (node not in by_node or rank < ranks[by_node[node].row]):
+            by_node[node] = leg
+    return Legs(asked.settings, asked.tokens, asked.per_token, best, by_zone, by_node)
+
+
+# -- all at once
+
+
+def find_by_columns(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
+    """All rows at once; best for hundreds and thousands of pods."""
+    may = eligible(_filtered(query), columns, now=now)
+    for row in asked.paused:
+        may[row] = False
+    if not asked.may_load and query.codes is not None:
+        may &= (np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows] & TIER_BITS) >= LOADING
+    rows = may.nonzero()[0]
+    if not len(rows):
+        return None
+    found = _rows_of(query, columns, rows=rows, asked=asked)
+    places = found.places
+    return Legs(
+        asked.settings,
+        asked.tokens,
+        asked.per_token,
+        found.leg(found.best),
+        BestByPlace(found, codes=places.zone_codes, found=found.of_zone),
+        BestByPlace(found, codes=places.node_codes, found=found.of_node),
+        found,
+    )
+
+
+def _rows_of(query: Query, columns: PodColumns, *, rows: NDArray[np.intp], asked: Asked) -> LegRows:
+    count, free = columns.rows, columns.vectors().free_slots
+    places = columns.places(asked.settings.node_label)
+    wait, price = load_cost_rows(query, columns)
+    share = None
+    work = np.full(count, asked.tokens * (1.0 - 0.0))
+    if query.kv:
+        share = np.zeros(count)
+        for row, cached in query.kv.items():
+            share[row] = cached
+        work = asked.tokens * (1.0 - share)
+    for row, queued in asked.queued.items():
+        work[row] = queued + work[row]
+    seconds = asked.per_token * work + wait
+    total = np.full(count + 1, inf)
+    total[:count] = seconds + price
+    order = np.lexsort((-free[rows], total[rows]))
+    backwards = rows[order][::-1]
+    # Of several values for one element the last one stays: the best leg of the place.
+    of_zone, of_node = np.full(places.zones, -1), np.full(places.nodes, -1)
+    of_zone[places.zone[backwards]] = backwards
+    of_node[places.node[backwards]] = backwards
+    of_zone[len(places.zone_codes) :] = of_node[len(places.node_codes) :] = -1
+    return LegRows(places, share, wait, price, seconds, total, int(backwards[-1]), of_zone, of_node)

@@ -1,0 +1,41 @@
+"""Codes of zones and nodes."""
+
+from lorapick.core.columns import PodColumns
+from lorapick.core.picking.places import Places
+from lorapick.model.pods import Pod
+
+
+def pod(name, *, zone=None, node=None):
+    return Pod(name=name, address=f"{name}:1", zone=zone, labels={"node": node} if node is not None else {})
+
+
+def test_equal_codes_are_one_place_and_no_name_is_none():
+    places = Places(
+        [pod("a", zone="x", node="n"), None, pod("b", zone="y", node="n"), pod("c", zone="x"), pod("d")], label="node"
+    )
+    assert places.zone[0] == places.zone[3] == places.zone_codes["x"]
+    assert places.node[0] == places.node[2] == places.node_codes["n"]
+    assert len({*places.zone.tolist()}) == 4
+    assert len({*places.node.tolist()}) == 4
+    assert max(places.zone) < places.zones
+    assert max(places.node) < places.nodes
+    assert all(code >= len(places.zone_codes) for code in places.zone[[1, 4]])
+
+
+def test_another_label_names_other_nodes():
+    assert Places([pod("a", node="n")], label="host").node_codes == {}
+
+
+def test_columns_keep_them_until_a_pod_comes_goes_or_changes():
+    columns = PodColumns()
+    row = columns.add(pod("a", zone="x"))
+    first = columns.places("node")
+    assert columns.places("node") is first
+    assert columns.places("host") is not first
+    columns.describe(row, pod("a", zone="y"))
+    assert [*columns.places("node").zone_codes] == ["y"]
+    columns.add(pod("b", zone="x"))
+    assert [*columns.places("node").zone_codes] == ["y", "x"]
+    columns.remove("a")
+    assert [*columns.places("node").zone_codes] == ["x"]
+    assert columns.places("node").pods[row] is None
