@@ -47,7 +47,7 @@ def test_the_least_wanted_idle_adapter_is_unloaded_and_it_is_said():
     assert book.fleet.state.tally.unloads == 1
 
 
-@pytest.mark.parametrize("engine", [Engine.VLLM, Engine.TRTLLM, Engine.LORAX])
+@pytest.mark.parametrize("engine", [Engine.VLLM, Engine.TRTLLM, Engine.TRITON, Engine.LORAX])
 def test_where_an_unload_cannot_be_had_or_frees_nothing_loads_go_elsewhere(engine):
     book = two_pods(engine)
     book.report("x", **TIGHT)

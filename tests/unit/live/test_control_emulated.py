@@ -140,13 +140,50 @@ async def test_a_sglang_pod_loads_to_host_memory_and_a_touch_does_the_rest():
         assert await came_of(made, told, unload(A)) == ("Unloaded", "")
 
 
-@pytest.mark.parametrize("engine", [Engine.VLLM, Engine.SGLANG])
+@pytest.mark.parametrize("engine", [Engine.TRTLLM, Engine.TRITON])
+async def test_pods_that_load_by_requests_are_asked_for_a_token(engine):
+    registered = 8 if engine is Engine.TRITON else 0
+    async with serving(options(engine, registered=registered)) as served, commanding(served, engine) as (made, told):
+        assert await came_of(made, told, load(A)) == ("LoadSucceeded", "")
+        assert await came_of(made, told, load(B)) == ("LoadSucceeded", "")
+        assert await came_of(made, told, touch(A)) == ("Touched", "")
+        assert await came_of(made, told, load(C)) == ("LoadSucceeded", "")
+        assert await memory(served) == ({A, C}, {A, B, C})  # two slots; the touch kept A
+        name, why = await came_of(made, told, unload(A))
+        assert name == "UnloadFailed" and "has no path to unload" in why
+        assert A in (await memory(served))[0]
+        name, _ = await came_of(made, told, register(D))
+        assert name == ("Registered" if engine is Engine.TRTLLM else "RegisterFailed")
+
+
+async def test_a_triton_pod_does_not_know_other_names_than_those_of_its_start():
+    async with serving(options(Engine.TRITON, registered=1)) as served:
+        async with commanding(served, Engine.TRITON) as (made, told):
+            for command in (load(B), touch(B)):
+                name, why = await came_of(made, told, command)
+                assert name.endswith("Failed") and "Unknown LoRA" in why
+
+
+async def test_trtllm_pods_that_fail_or_hang():
+    engine = Engine.TRTLLM
+    async with serving(options(engine)) as served, commanding(served, engine, within=0.3) as (made, told):
+        for faults, words in (({"requests": "error"}, "status 500"), ({"requests": "hang"}, "no answer within 0.3 s")):
+            await set_faults(served, **faults)
+            for command in (load(A), touch(A)):
+                name, why = await came_of(made, told, command)
+                assert name.endswith("Failed") and words in why, why
+        await set_faults(served, requests="ok")
+        assert (await came_of(made, told, load(A)))[0] == "LoadSucceeded"
+
+
+@pytest.mark.parametrize("engine", [Engine.VLLM, Engine.SGLANG, Engine.TRTLLM])
 async def test_a_path_where_nothing_is(engine):
     async def elsewhere(adapter, pod):
         return f"/adapters/nothing/{adapter}"
 
     async with serving(options(engine)) as served, commanding(served, engine, sources=elsewhere) as (made, told):
-        for command in (load(A), register(A)):
+        # Who is told with each request hears of it then.
+        for command in (load(A), *([register(A)] if engine is not Engine.TRTLLM else [])):
             made.perform(command)
             event = await told.next()
             assert type(event).__name__.endswith("Failed") and event.lasting, event

@@ -10,7 +10,7 @@ from lorapick.live.ports import ModelCard, Usage
 from lorapick.model import events
 from lorapick.model.adapters import Adapter, Alias, AliasTarget
 from lorapick.model.effects import Clear, Dispatch, Load, Raise, Reject
-from lorapick.model.pods import PodReport, SilentWhy
+from lorapick.model.pods import Engine, PodReport, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import Settings
@@ -271,6 +271,37 @@ async def test_models_are_listed_once_each():
         ModelCard(id="legal", parent="base", root="/adapters/legal"),
         ModelCard(id="law", parent="base"),
     ]
+
+
+async def test_requests_are_worded_and_those_that_cannot_be_are_over():
+    pod = plain_pod("t", engine=Engine.TRTLLM)
+    driver = drive(pod)
+    kept = Kept()
+    driver.observers.append(kept)
+    answer = driver.ask(request("r1"))
+    assert isinstance(answer, Reject) and "nobody knows where legal is" in answer.message
+    await asyncio.sleep(0)
+    assert kept.kinds() == ["RequestArrived", "RequestEnded"] and kept.seen[-1][0].outcome is Outcome.ABANDONED
+    driver.wordings.path_of = {"legal": "/adapters/legal"}.get
+    answer = driver.ask(request("r2"))
+    assert answer.wording.fields["lora_request"]["lora_path"] == "/adapters/legal"
+
+
+async def test_a_request_that_waited_is_worded_too():
+    driver = drive(small("s", engine=Engine.SGLANG))
+    assert all(isinstance(each, Dispatch) for each in fill(driver, 2))
+    waiting = driver.ask(request("r3"))
+    assert isinstance(waiting, asyncio.Future)
+    driver.response_started("fill0", 200)
+    driver.ended("fill0", Outcome.SERVED, 200, None)
+    answer = await waiting
+    assert answer.wording.fields == {"lora_path": "legal"}
+
+
+async def test_what_nobody_decides_goes_to_engines_that_refuse_what_they_do_not_know():
+    driver = drive(plain_pod("s", engine=Engine.SGLANG), plain_pod("v"), plain_pod("t", engine=Engine.TRTLLM))
+    assert {driver.any_endpoint() for _ in range(6)} == {"v:8000"}
+    assert drive(plain_pod("s", engine=Engine.SGLANG)).any_endpoint() == "s:8000", "better than none"
 
 
 async def test_any_endpoint_goes_round_the_pods_that_take_requests():

@@ -80,3 +80,19 @@ async def test_an_engine_without_lists_is_never_asked() -> None:
         lorax = SlowPages(slow._client, DIALECTS[Engine.LORAX], every=1.0, meter=nullcontext())
         assert await lorax.add_to(PodReport()) == PodReport()
         assert asked == []
+
+
+async def test_trtllm_lists_its_model_and_says_nothing_of_adapters() -> None:
+    async with engine({"/v1/models": {"data": [{"id": "base"}]}}) as (slow, asked):
+        trtllm = SlowPages(slow._client, DIALECTS[Engine.TRTLLM], every=1.0, meter=nullcontext())
+        report = await trtllm.add_to(PodReport())
+        # None: what is not in the list is served all the same.
+        assert (report.base_models, report.registered, report.loaded) == (("base",), None, None)
+        assert asked == ["/v1/models"]
+
+
+async def test_triton_lists_adapters_under_names_with_their_model() -> None:
+    async with engine({"/v1/models": {"data": [{"id": "base"}, {"id": "base_lora_ad"}]}}) as (slow, _):
+        triton = SlowPages(slow._client, DIALECTS[Engine.TRITON], every=1.0, meter=nullcontext())
+        report = await triton.add_to(PodReport())
+        assert (report.base_models, report.registered, report.loaded) == (("base",), ("ad",), None)

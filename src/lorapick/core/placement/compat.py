@@ -21,6 +21,8 @@ class MisfitReason(StrEnum):
     MODULES = "modules"
     """It changes what the base model does not have. `lorapick check` says so; pods do not tell their modules."""
     NEEDS = "needs"
+    SOURCE = "source"
+    """It was declared without one, and the engine is told with each request where adapters are."""
     RUNTIME_LOADING = "runtime_loading"
 
 
@@ -97,6 +99,9 @@ def problems(
             f"{adapter.name} needs {', '.join(cannot)}, which {pod.engine.value} cannot do; merge it or train without"
         )
         found.append(Misfit(MisfitReason.NEEDS, message))
+    if pod.engine is Engine.TRTLLM and adapter.source is None:
+        message = f"{adapter.name} has no source, which {pod.name} (trtllm) is told with each request: give it one"
+        found.append(Misfit(MisfitReason.SOURCE, message))
     if runtime_loading is False:
         found.append(Misfit(MisfitReason.RUNTIME_LOADING, _closed(pod)))
     return found

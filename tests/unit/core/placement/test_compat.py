@@ -65,7 +65,14 @@ def test_a_comma_and_closed_pods_are_told():
         (Engine.TRTLLM, "declare"),
     ):
         pod = Pod(name="p", address="10.0.0.1:1", engine=engine)
-        assert words in problems(LEGAL, pod, runtime_loading=False)[0].message
+        assert words in problems(LEGAL, pod, runtime_loading=False)[-1].message
+
+
+def test_trtllm_serves_nothing_without_a_source():
+    pod = Pod(name="p", address="10.0.0.1:1", engine=Engine.TRTLLM)
+    assert reasons(Adapter(name="a"), pod=pod) == ["source"]
+    assert reasons(Adapter(name="a", source="/w/a"), pod=pod) == []
+    assert reasons(Adapter(name="a")) == []
 
 
 def test_a_pod_that_is_otherwise_than_configured():

@@ -63,6 +63,19 @@ def test_ranks_bases_and_engines():
     )  # fmt: skip
 
 
+def test_engines_that_load_by_requests_alone():
+    book = fleet(
+        plain_pod("trtllm", engine=Engine.TRTLLM),
+        plain_pod("triton", engine=Engine.TRITON),
+        adapters=[Adapter(name="x", declared=True, source="/x"), Adapter(name="y", declared=True)],
+    )
+    assert (word(book, "trtllm", "x"), word(book, "trtllm", "y")) == (None, "unfit")
+    book.report("triton", registered=("y",))
+    # Triton has the names of its start: a source helps nobody.
+    assert (word(book, "triton", "y"), word(book, "triton", "x")) == (None, "unregistered")
+    assert ask(book, "x", "trtllm") == [("Load", "trtllm", "x")]
+
+
 def test_no_more_pods_load_at_once_than_may_but_for_those_that_serve_nobody():
     book = fleet("a", "b", "c", "d")
     book.use("x", "a")

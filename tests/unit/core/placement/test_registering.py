@@ -24,6 +24,12 @@ def test_a_pod_is_told_one_name_at_a_time_and_serves_nobody_by_it_before():
     assert tick(book) == [("Register", "a", "newer")]
 
 
+def test_triton_is_told_no_names():
+    book = fleet(plain_pod("a", engine=Engine.TRITON))
+    knows(book, "a")
+    assert declare(book, "new", source="/new") == [] and tick(book) == []
+
+
 def test_a_name_that_a_pod_knew_before_has_loaded_nothing():
     book = fleet("a")
     knows(book, "a")

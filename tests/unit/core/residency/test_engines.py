@@ -22,6 +22,7 @@ def pod_of(engine):
         (Engine.VLLM, "cpu", "gpu_idle"),
         (Engine.SGLANG, "cpu", "disk"),
         (Engine.TRTLLM, "cpu", "gpu_idle"),
+        (Engine.TRITON, "cpu", "gpu_idle"),
         (Engine.LORAX, "disk", "disk"),
     ],
 )
