@@ -49,6 +49,11 @@ CAPACITY_POLICIES = ("round-robin", "chwbl", "gie-lora", "weighted", "cost")
 FAMILY_SEEDS = {"pressure": 3}
 IN_PERIODS = {"pressure": ("p50_ms", "p95_ms", "preemptions", "tight_share", "unloads", "lost_share")}
 """Families of which some figures are shown by period."""
+MORE = {
+    "disagg": "A quick look: `lorapick simulate disagg --until 40s`. What it shows, and when it gives nothing: "
+    "[disaggregation](disaggregation.md#in-the-simulator).",
+}
+"""What is said of a scenario beside its figures."""
 MEASURED = 120.0
 """Seconds after the warm-up that a search for a capacity plays."""
 
@@ -75,6 +80,7 @@ def section(name: str, *, seeds: int, workers: int | None) -> str:
             "",
             f"Hardware: {hardware(scenario)}. Played {today}.",
             "",
+            *((MORE[name], "") if name in MORE else ()),
             *(family(scenario, workers) if scenario.grid else figures(scenario, seeds=seeds, workers=workers)),
         ]
     )
@@ -165,7 +171,7 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
     yield ""
     rows, places, said = [], [], []
     in_periods, by_period = IN_PERIODS.get(scenario.name, scenario.in_periods), list[list[str]]()
-    by_part, told = list[list[str]](), list[str]()
+    by_part, by_side, told = list[list[str]](), list[list[str]](), list[str]()
     seeds = range(1, 1 + runs)
     for point in points(scenario.grid):
         try:
@@ -181,6 +187,7 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
             for period in (there.periods if in_periods else ())
         ]
         by_part += [[*point.values(), *row] for row in details.part_rows(reports, policy)]
+        by_side += [[*point.values(), *row] for row in details.side_rows(reports, policy)]
         told += [line for report in reports for line in commands(report, [*point.values()])]
         cells = [cell(compared, policy, name) for name in FAMILY]
         rows.append([*point.values(), *cells, bound(reports, policy, name="service_order")])
@@ -191,6 +198,8 @@ def family(scenario: Scenario, workers: int | None) -> Iterator[str]:
         yield from table([*scenario.grid, "period", *(METRICS[name].label for name in in_periods)], by_period)
     if by_part:
         yield from table([*scenario.grid, *details.part_heads()], by_part)
+    if by_side:
+        yield from table([*scenario.grid, *details.side_heads()], by_side)
     yield from (*told, "") if told else ()
     for line in said_of_all(said):
         yield f"Beside the article: {line}."

@@ -54,6 +54,17 @@ def test_what_pods_were_told_is_said_and_figures_by_period_and_by_adapters():
         assert [line.split()[1] for line in lines[at + 2 : at + 4]] == [*rows]
 
 
+def test_figures_of_both_sides_are_said_where_pods_have_roles():
+    arguments = ["simulate", "disagg", "--set", "run={for: 3s, warm_up: 1s, window: 1s}"]
+    shown = lorapick(*arguments)
+    assert shown.exit_code == 0, shown.output
+    lines = shown.output.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("┃ pods that ┃ pods ┃ loads ┃")]
+    assert [line.split()[1:4:2] for line in lines[at + 2 : at + 4]] == [["prefill", "6"], ["decode", "6"]]
+    assert "pods that" in lorapick(*arguments, "--grid", "--workers", "1").output
+    assert "pods that" not in lorapick(*arguments, "--set", "fleet.roles={}").output
+
+
 def test_a_family_shows_them_for_each_point():
     shown = lorapick("simulate", "pins", *PINS, *PERIODS, "--set", "arrivals.rate=6/s", "--grid", "--workers", "1")
     assert shown.exit_code == 0, shown.output
