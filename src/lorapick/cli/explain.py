@@ -23,7 +23,7 @@ from lorapick.live.publish import DecisionRow
 from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.pods import GpuSource
 from lorapick.model.units import PodName
-from lorapick.wire.api import TERMS, ExplanationDocument, VerdictDocument
+from lorapick.wire.api import TERMS, ExplanationDocument, PrefillVerdictDocument, VerdictDocument
 from lorapick.wire.words import span
 
 MOST_LOSERS = 20
@@ -89,6 +89,12 @@ def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LO
     console.print(Text(admin_client.printable(f"  policy {document.policy} · {adapter}"), style="dim"))
     if document.pair is not None:
         console.print(_pair_table(document.pair, prefill=document.prefill, decode=winner.pod if winner else "-"))
+    if document.prefill_side:
+        console.print(_side_table(document.prefill_side[:most], decode=winner.pod if winner else None))
+    if document.prefill_side[most:]:
+        console.print(
+            Text(f"  and {len(document.prefill_side) - most} more that prefill; --all shows them", style="dim")
+        )
     if winner is not None:
         _show_winner(winner, document, console)
     if losers:
@@ -138,6 +144,35 @@ def _pair_table(pair: SplitCosts, *, prefill: PodName | None, decode: PodName) -
     ):
         table.add_row(f"    {name}", "unknown" if seconds is None else f"{seconds:.4f} s", Text(where, style="dim"))
     return Padding(table, (1, 0, 0, 0))
+
+
+_SIDE = ("queue", "load", "prompt", "transfer", "besides", "counted")
+"""Seconds that make up what a pod would have cost as the one that prefills, and their sum."""
+
+
+def _side_table(side: Sequence[PrefillVerdictDocument], *, decode: PodName | None) -> Padding:
+    """What each pod would have cost as the one that prefills, or why it was no candidate."""
+    by_score = any(verdict.score is not None for verdict in side)
+    table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim")
+    table.add_column("to prefill" if decode is None else f"to prefill for {decode}", overflow="fold")
+    for name in ("score",) if by_score else _SIDE:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("why not")
+    for verdict in side:
+        seconds = [_seconds(getattr(verdict, f"{name}_s")) for name in _SIDE]
+        table.add_row(verdict.pod, *([_number(verdict.score)] if by_score else seconds), _why_no_prefill(verdict))
+    return Padding(table, (1, 0, 0, 0))
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _why_no_prefill(verdict: PrefillVerdictDocument) -> Text:
+    word = "taken" if verdict.chosen else "" if verdict.reason is None else str(verdict.reason)
+    text = Text(word, style="green" if verdict.chosen else "yellow" if verdict.counted_s is None else "")
+    details = [*([verdict.tier] if verdict.tier is not None else []), *(["prefills failed there"] * verdict.paused)]
+    return text.append(f"{': ' if word else ''}{'; '.join(details)}", style="dim") if details else text
 
 
 def _because(verdict: VerdictDocument, term: str) -> str:

@@ -196,7 +196,9 @@ def journal(
     state, query = case.state, case.query
     if not state.journal.on or not Journal.wants(state.columns, case.draw, rejected=outcome == "rejected"):
         return
-    view = FrozenView(state.columns, query.adapter, reads=case.policy.reads)
+    side = splitting.side(state, query, request=case.flight.request)
+    reads = case.policy.reads if side is None else (*case.policy.reads, "load_price")
+    view = FrozenView(state.columns, query.adapter, reads=reads)
     if query.codes is not None:
         query.codes = view.codes
     flight, now = case.flight, case.now
@@ -204,7 +206,7 @@ def journal(
     heard = _heard(state, query.adapter) if query.adapter is not None else NOTHING_HEARD
     model, waits = flight.request.model, waited or None
     state.journal.record(
-        Decision(now, model, made, outcome, query, view, case.policy, told, waits, until, because, heard)
+        Decision(now, model, made, outcome, query, view, case.policy, told, waits, until, because, heard, side=side)
     )
 
 

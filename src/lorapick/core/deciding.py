@@ -198,6 +198,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> list
         model=name if name is not None and name != request.model else None,
         prefill=targets[leg_row] if leg_row >= 0 else None,
     )
+    flight.fallbacks = dispatch.fallbacks
     return [dispatch, *effects]
 
 

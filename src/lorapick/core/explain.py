@@ -13,9 +13,10 @@ from typing import NamedTuple
 from lorapick.core.columns import PodColumns
 from lorapick.core.frozen import FrozenView
 from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.prefill_verdicts import Side, side_verdicts, why_unsplit
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard, chosen_by, verdicts
-from lorapick.model.picks import Explanation, Pick, Waited
+from lorapick.model.picks import Came, Explanation, Pick, Waited
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.units import Ratio, RequestId, Seconds
 
@@ -26,6 +27,8 @@ ALWAYS_ROWS = 64
 SAMPLE = 16
 TOO_MANY_REQUESTS = 429
 """Status from which on a refusal is for want of capacity, and no mistake of the client's."""
+MOST_CAME = 8
+"""Things that came of one decision that are kept: the last ones."""
 MOST_WAITS = 8
 """Waits of one request that are kept: the first, and the last ones."""
 
@@ -56,6 +59,10 @@ class Decision(NamedTuple):
     """What it waited for before."""
     left_out: int = 0
     """Waits in the middle of the course that are not kept."""
+    side: Side | None = None
+    """How things were on the pods that prefill; None: this fleet does not split requests."""
+    came: tuple[Came, ...] = ()
+    """What came of it since."""
 
 
 class Journal:
@@ -89,6 +96,12 @@ class Journal:
         kept[request_id] = decision
         if len(kept) > KEPT:
             kept.popitem(last=False)
+
+    def came(self, request_id: RequestId, news: Came, *, since: Seconds) -> None:
+        """Keep what came of a dispatch that was decided at `since` or later: earlier ones are of another request."""
+        decision = self._kept.get(request_id)
+        if decision is not None and decision.t >= since and decision.outcome == "dispatched":
+            self._kept[request_id] = decision._replace(came=(*decision.came, news)[-MOST_CAME:])
 
     def latest(self, limit: int) -> list[Decision]:
         """Newest first."""
@@ -154,4 +167,7 @@ def _explanation(decision: Decision) -> Explanation:
         prefill=pick.prefill,
         prefill_tier=pick.prefill_tier,
         pair=pick.pair,
+        prefill_side=side_verdicts(decision.side, query, view=view, now=now, policy=policy, pick=pick),
+        unsplit=why_unsplit(decision.side, query, view=view, pick=pick),
+        came=decision.came,
     )

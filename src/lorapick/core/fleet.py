@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, Protocol
 
-from lorapick.core import alarms, intent, operator, pods, requests
+from lorapick.core import alarms, intent, moving, operator, pods, requests
 from lorapick.core.invariants import check
 from lorapick.core.placement import controller
 from lorapick.core.state import FleetState
@@ -43,7 +43,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.KvCleared: pods.on_kv_cleared,
     events.RequestArrived: requests.on_arrived,
     events.RequestRefused: requests.on_refused,
-    events.RequestDispatched: requests.on_dispatched,
+    events.RequestDispatched: moving.on_dispatched,
     events.ResponseStarted: requests.on_response_started,
     events.BodyStarted: requests.on_body_started,
     events.PrefillEnded: requests.on_prefill_ended,

@@ -62,6 +62,15 @@ def flights_match_pods(state: FleetState) -> None:
             if flight.adapter is not None:
                 by_cell[flight.row, flight.adapter.name] += 1
                 reserved[flight.row, flight.adapter.name] += flight.reserved
+        if flight.standby >= 0:
+            assert flight.reserved, f"{flight.request.id}: a fallback keeps a slot, and nobody waits for a prefill"
+            assert flight.standby in state.loads, (
+                f"{flight.request.id}: row {flight.standby} keeps a slot and has no pod"
+            )
+            by_row[flight.standby] += 1
+            if flight.adapter is not None:
+                by_cell[flight.standby, flight.adapter.name] += 1
+                reserved[flight.standby, flight.adapter.name] += 1
         if flight.leg is not None and flight.leg.row in state.loads:
             by_row[flight.leg.row] += 1
             tokens[flight.leg.row] += flight.leg.tokens

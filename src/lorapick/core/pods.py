@@ -6,7 +6,7 @@ Not here: residency rules (see `core.residency.table`), request life (see `core.
 
 import msgspec
 
-from lorapick.core import splitting
+from lorapick.core import moving, splitting
 from lorapick.core.admission.pressure import tier_of
 from lorapick.core.placement import opening
 from lorapick.core.placement.compat import drift
@@ -123,6 +123,7 @@ def on_gone(state: FleetState, event: PodGone, *, now: Seconds) -> list[Effect]:
     state.recount()
     return [
         *lose_legs(state, row, now=now, cause=event.id),
+        *moving.pod_lost(state, row, pod=event.pod, why=moving.GONE, now=now, cause=event.id),
         *release(state, row, now=now, cause=event.id),
         *rescue(state, now=now, cause=event.id),
     ]
@@ -136,7 +137,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     since = event.since if event.since is not None else now
     load, report = state.loads[row], event.report
     effects: list[Effect] = []
-    if _restarted(state, row, report=report):
+    shut = load.circuit_open
+    if another := _restarted(state, row, report=report):
         effects += _restart(state, row, now=now, cause=event.id)
         effects.append(Note(cause=event.id, kind="pod_restarted", facts={"pod": event.pod}))
     # A scraper that stretched its interval to keep to its budget must not make every pod look stale.
@@ -165,6 +167,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     effects += [load_note(state, over, cause=event.id) for over in ended]
     if ended:
         state.placement.load_ended(now=now)
+    if shut and not another:
+        effects += moving.pod_back(state, row, now=now, cause=event.id)
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     # Last: who was let in just now is not idle.
@@ -227,7 +231,9 @@ def _restart(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[E
     state.residency.restart(row, now=now)
     opening.warm(state, row, now=now)
     stir(state, now=now)
-    return lose_legs(state, row, now=now, cause=cause)
+    lost = lose_legs(state, row, now=now, cause=cause)
+    pod = state.columns.targets[row].pod
+    return [*lost, *moving.pod_lost(state, row, pod=pod, why=moving.RESTARTED, now=now, cause=cause)]
 
 
 def _pressure(state: FleetState, row: int, *, report: PodReport, cause: int) -> list[Effect]:
@@ -254,9 +260,12 @@ def on_silent(state: FleetState, event: PodSilent, *, now: Seconds) -> list[Effe
     load = state.loads[row]
     load.detail = f"{event.why.value}: {event.detail}" if event.detail else event.why.value
     if event.why is SilentWhy.REFUSED:
-        load.circuit_open = True
+        newly, load.circuit_open = not load.circuit_open, True
         gate(state, row)
-        return [*release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
+        lost: list[Effect] = []
+        if newly:
+            lost = moving.pod_lost(state, row, pod=event.pod, why=moving.REFUSED, now=now, cause=event.id)
+        return [*lost, *release(state, row, now=now, cause=event.id), *rescue(state, now=now, cause=event.id)]
     return []
 
 

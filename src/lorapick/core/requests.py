@@ -5,11 +5,13 @@ answered by exactly one Dispatch or Reject, at once or after one or more Holds.
 Not here: the decision (see `core.deciding`), what pods report (see `core.pods`).
 """
 
-from lorapick.core import splitting
+from typing import NamedTuple
+
+from lorapick.core import aftermath, splitting
 from lorapick.core.admission.pressure import Pressure
 from lorapick.core.admission.queues import FlowKey
 from lorapick.core.columns import CODE
-from lorapick.core.deciding import assign, decide
+from lorapick.core.deciding import decide
 from lorapick.core.naming import Unknown, resolve
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
@@ -19,11 +21,11 @@ from lorapick.model.events import (
     BodyStarted,
     PrefillEnded,
     RequestArrived,
-    RequestDispatched,
     RequestEnded,
     RequestRefused,
     ResponseStarted,
 )
+from lorapick.model.picks import What
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.tiers import Tier
@@ -32,6 +34,16 @@ from lorapick.model.units import Seconds
 SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
 HELD_FOR_LOAD, HELD_FOR_SLOT = Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT
 """Found faster than the enum's members."""
+
+
+class Said(NamedTuple):
+    """What is said of the end of a prefill."""
+
+    ok: bool | None
+    """None: nobody knows."""
+    what: What | None = None
+    """For explanations; None: nothing is to be said."""
+    why: str | None = None
 
 
 def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> list[Effect]:
@@ -63,49 +75,6 @@ def on_refused(state: FleetState, event: RequestRefused, *, now: Seconds) -> lis
     return []
 
 
-def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) -> list[Effect]:
-    """Another pod served than picked: move the request there and keep off the pod that refused it."""
-    flight = state.flights.get(event.request_id)
-    row = state.columns.row_of.get(event.pod)
-    if flight is None or row is None or flight.pod is None or flight.pod == event.pod:
-        return []
-    refused, refused_row, leg, reserved = flight.pod, flight.row, flight.leg, flight.reserved
-    effects: list[Effect] = [
-        Note(cause=event.id, kind="fallback_served", facts={"picked": refused, "served": event.pod})
-    ]
-    _undo(state, flight)
-    # It never came there, so no load of its adapter began for it; the pod is to blame, not the adapter.
-    _take_off(state, flight, now=now, load_failed=_alone(state, flight))
-    assign(state, flight, row=row, now=now, reserve=reserved)
-    if leg is not None and leg.row == row:
-        effects += _leg_over(state, flight, ok=None, now=now, cause=event.id)
-    state.residency.home(row).excuse()
-    if refused_row >= 0:
-        load = state.loads[refused_row]
-        load.circuit_open, load.detail = True, "a request could not connect"
-        gate(state, refused_row)
-        effects += release(state, refused_row, now=now, cause=event.id)
-    return effects
-
-
-def _alone(state: FleetState, flight: Flight) -> bool:
-    """Whether no other request for its adapter is at its pod."""
-    name, row = flight.adapter_name, flight.row
-    return name is not None and row >= 0 and state.residency.home(row).cells[name].in_flight == 1
-
-
-def _undo(state: FleetState, flight: Flight) -> None:
-    """Take back what the tally counted for a dispatch that never reached its pod."""
-    tally, tier = state.tally, flight.tier
-    tally.fallbacks += 1
-    tally.dispatched -= 1
-    tally.picks_by_tier[tier.word if tier is not None else "base"] -= 1
-    if tier is Tier.LOADING:
-        tally.coalesced -= 1
-    elif tier is not None and tier < Tier.LOADING and not flight.reserved:
-        tally.loads -= 1
-
-
 def on_response_started(state: FleetState, event: ResponseStarted, *, now: Seconds) -> list[Effect]:
     """First response headers: a load that this request waited for has ended.
 
@@ -116,7 +85,8 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
         return []
     # An error says nothing of the prefill, nor do headers that come with the whole answer of when it was over.
     went_well = True if flight.request.stream and event.status < 400 else None
-    effects = _leg_over(state, flight, ok=went_well, now=now, cause=event.id)
+    told = None if event.status < 400 else f"status {event.status}"
+    effects = leg_over(state, flight, said=Said(went_well, What.OVER, told), now=now, cause=event.id)
     if flight.row < 0 or event.status >= 400:
         return effects
     flight.started = True
@@ -138,16 +108,22 @@ def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) ->
     if flight is None or not (flight.leg or flight.reserved):
         return []
     state.tally.legs_failed += not event.ok
-    return _leg_over(state, flight, ok=event.ok, now=now, cause=event.id)
+    said = Said(event.ok, What.PREFILLED if event.ok else What.FAILED, None if event.ok else event.why)
+    return leg_over(state, flight, said=said, now=now, cause=event.id)
 
 
-def _leg_over(state: FleetState, flight: Flight, *, ok: bool | None, now: Seconds, cause: int) -> list[Effect]:
-    leg = flight.leg
+def leg_over(state: FleetState, flight: Flight, *, said: Said, now: Seconds, cause: int) -> list[Effect]:
+    """The prefill is over, if it was not before; its own pod has the request, and no other one needs to keep a slot."""
+    leg, kept = flight.leg, flight.standby
     if leg is None and not flight.reserved:
         return []
-    ended = splitting.end(state, flight, now=now, ok=ok)
-    effects = [effect for load in ended for effect in load_over(state, load, now=now, cause=cause)]
-    for row in (leg.row if leg is not None else -1, flight.row):
+    effects: list[Effect] = []
+    if said.what is not None:
+        pod = flight.prefiller
+        effects = aftermath.prefill_came(state, flight, what=said.what, pod=pod, why=said.why, cause=cause)
+    for load in splitting.end(state, flight, now=now, ok=said.ok):
+        effects += load_over(state, load, now=now, cause=cause)
+    for row in dict.fromkeys((leg.row if leg is not None else -1, flight.row, kept)):
         if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
             effects += release(state, row, now=now, cause=cause)
     return effects
@@ -160,7 +136,8 @@ def expire_legs(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
         flight = state.flights.get(request_id)
         if flight is not None and flight.leg is not None and flight.leg.sent == sent:
             state.tally.legs_overdue += 1
-            row = flight.leg.row
+            row, pod = flight.leg.row, flight.prefiller
+            effects += aftermath.prefill_came(state, flight, what=What.OVERDUE, pod=pod, why=None, cause=cause)
             effects += splitting.overdue(state, flight, now=now, cause=cause)
             if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
                 effects += release(state, row, now=now, cause=cause)
@@ -172,7 +149,7 @@ def lose_legs(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[
     effects: list[Effect] = []
     for flight in splitting.pod_gone(state, row):
         state.tally.legs_lost += 1
-        effects += _leg_over(state, flight, ok=None, now=now, cause=cause)
+        effects += leg_over(state, flight, said=Said(None, What.LOST), now=now, cause=cause)
     return effects
 
 
@@ -200,9 +177,9 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
         state.queues.attained.ended(flight.request, event, sent=flight.sent)
     outcome, status = event.outcome, event.status
     state.tally.outcomes[outcome] += 1
-    row, leg = flight.row, flight.leg
+    row, leg, kept = flight.row, flight.leg, flight.standby
     state.signals.outcomes.left(outcome, status, seconds=now - flight.arrived, now=now)
-    effects = _leg_over(state, flight, ok=None, now=now, cause=event.id) if outcome is SERVED else []
+    effects = _left(state, flight, event=event, now=now)
     if row < 0:
         splitting.drop(state, flight, now=now)
         return [*effects, *admit(state, now=now, cause=event.id)]
@@ -212,14 +189,25 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
         effects += _ran(state, flight, now=now, cause=event.id)
     # A client's mistake (4xx) says nothing of the load.
     broken = outcome is FAILED and not flight.started and (status is None or status >= 500)
-    if _take_off(state, flight, now=now, load_failed=broken):
+    if take_off(state, flight, now=now, load_failed=broken):
         effects += _failed(state, flight, row=row, status=status, now=now, cause=event.id)
     splitting.drop(state, flight, now=now)
-    if leg is not None and leg.row in state.loads and leg.row != row and state.holds.any_for(leg.row):
-        effects += release(state, leg.row, now=now, cause=event.id)
+    for other in dict.fromkeys((leg.row if leg is not None else -1, kept)):
+        if other in state.loads and other != row and state.holds.any_for(other):
+            effects += release(state, other, now=now, cause=event.id)
     if state.holds.any_for(row) or len(state.queues):
         effects += release(state, row, now=now, cause=event.id)
     return effects
+
+
+def _left(state: FleetState, flight: Flight, *, event: RequestEnded, now: Seconds) -> list[Effect]:
+    """What the end of a request says of its prefill: one that was served must have been prefilled."""
+    if event.outcome is SERVED:
+        return leg_over(state, flight, said=Said(None, What.OVER), now=now, cause=event.id)
+    if flight.leg is not None or flight.reserved:
+        told = None if event.status is None else f"status {event.status}"
+        aftermath.came(state, flight, what=What.LEFT, pod=flight.prefiller, why=told)
+    return []
 
 
 def _count_hit(state: FleetState, flight: Flight, *, now: Seconds) -> None:
@@ -260,7 +248,7 @@ def _failed(
     return [Note(cause=cause, kind=LOAD_FAILED, facts=facts)]
 
 
-def _take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> bool:
+def take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bool) -> bool:
     """Its place is free; whether its end shows that a load failed."""
     row = flight.row
     if row < 0:

@@ -8,6 +8,7 @@ nothing of the request, so that its adapter there has only our word against an e
 `Gates`, which lets no load begin that would throw it out.
 """
 
+from lorapick.core import standby
 from lorapick.core.admission.leg_times import LegInFlight
 from lorapick.core.columns import CODE
 from lorapick.core.picking import prefillers
@@ -15,6 +16,7 @@ from lorapick.core.picking.legs import Leg, Legs
 from lorapick.core.picking.pairing import split
 from lorapick.core.picking.pick import pick
 from lorapick.core.picking.policy import Policy
+from lorapick.core.picking.prefill_verdicts import Side
 from lorapick.core.picking.prefillers import Asked, as_leg, leg_of
 from lorapick.core.picking.query import Query
 from lorapick.core.placement import giving
@@ -28,7 +30,7 @@ from lorapick.model.placement import Why
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
 from lorapick.model.tiers import Tier
-from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
+from lorapick.model.units import Ratio, Seconds, Tokens
 
 UNKNOWN_TOKENS = 256
 """Taken for a prompt of unknown length that is prefilled elsewhere all the same (`decide: always`)."""
@@ -63,6 +65,17 @@ def asked_of(state: FleetState, query: Query, *, tokens: Tokens) -> Asked:
     )
 
 
+def side(state: FleetState, query: Query, *, request: Request) -> Side | None:
+    """The same, copied for an explanation; None: this fleet splits no requests."""
+    if not state.splits:
+        return None
+    known = tokens_of(request)
+    if known is None and state.settings.disaggregation.decide is not Decide.ALWAYS:
+        return Side(None, joint(state))
+    asked = asked_of(state, query, tokens=UNKNOWN_TOKENS if known is None else known)
+    return Side(asked._replace(queued={**asked.queued}), joint(state))
+
+
 def _loading_already(state: FleetState, query: Query) -> bool:
     """While the adapter is on its way to a pod that prefills, no other one begins to load it [R3.3]."""
     if query.adapter is None:
@@ -89,10 +102,11 @@ def choose(
         return (found.leg.row if found.leg is not None else -1), found.costs
     if not state.splits:
         return -1, None
-    if joint(state):
-        state.tally.splits["nobody_prefills"] += 1
-        return -1, None
     tokens, settings = tokens_of(request), state.settings.disaggregation
+    if joint(state):
+        asked = tokens is not None or settings.decide is Decide.ALWAYS
+        state.tally.splits["nobody_prefills" if asked else "alone"] += 1
+        return -1, None
     uncached = 0.0 if tokens is None else tokens * (1.0 - query.kv.get(row, 0.0))
     if settings.decide is not Decide.ALWAYS and uncached < settings.uncached_tokens:
         state.tally.splits["alone"] += 1
@@ -134,7 +148,7 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     known = tokens_of(flight.request)
     tokens = round((UNKNOWN_TOKENS if known is None else known) * (1.0 - cached))
     leg = LegInFlight(row, tokens, now, state.legs.queued.get(row, 0), tier)
-    flight.leg = leg
+    flight.leg, flight.prefiller = leg, state.columns.targets[row].pod
     state.legs.begin(flight.request.id, leg)
     state.loads[row].dispatched(now)
     state.columns.leg_turn = row + 1
@@ -142,13 +156,14 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
     state.refresh(row)
+    return bring(state, flight, row=flight.row, now=now, cause=cause)
+
+
+def bring(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: int) -> list[Effect]:
+    """Have a pod that will decode load the adapter during the prefill, or keep it if it would be the next to go."""
+    name = flight.adapter_name
     if name is None or not joint(state):
         return []
-    return _bring(state, flight.row, name=name, now=now, cause=cause)
-
-
-def _bring(state: FleetState, row: int, *, name: AdapterName, now: Seconds, cause: int) -> list[Effect]:
-    """Have the pod that decodes load the adapter during the prefill, or keep it there if it would be the next to go."""
     home = state.residency.home(row)
     if home.cells[name].tier < LOADING or home.endangers_reserved():
         effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
@@ -176,6 +191,7 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
         load = _leave(state, flight, leg=leg, now=now, ok=ok)
     flight.ran_from = now if ok is not None else None
     reserved, flight.reserved = flight.reserved, False
+    standby.let_go(state, flight, now=now)
     if reserved and name is not None and flight.row >= 0:
         began = state.residency.claimed(flight.row, name, now=now)
         if began:
@@ -204,6 +220,7 @@ def overdue(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> l
 
 def drop(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """The request ended before its leg did, if it has one: the pod that prefilled is rid of it too."""
+    standby.let_go(state, flight, now=now)
     if flight.leg is not None:
         _leave(state, flight, leg=flight.leg, now=now, ok=None)
 

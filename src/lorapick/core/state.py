@@ -27,9 +27,10 @@ from lorapick.core.placement.state import Placement
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
 from lorapick.core.signals.tracker import Tracker
+from lorapick.core.told import Told
 from lorapick.model.adapters import Adapter, Alias, PinSpec
 from lorapick.model.reasons import Reason
-from lorapick.model.requests import Outcome, Request
+from lorapick.model.requests import Outcome, Request, Target
 from lorapick.model.settings import Settings
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -45,15 +46,18 @@ class Flight:
         "adapter",
         "arrived",
         "blocks",
+        "fallbacks",
         "follow_until",
         "leg",
         "load_then",
         "pod",
+        "prefiller",
         "ran_from",
         "request",
         "reserved",
         "row",
         "sent",
+        "standby",
         "started",
         "tier",
         "waits_since",
@@ -90,6 +94,12 @@ class Flight:
         """Its stay on the pod that prefills for it; None: it has none, or that is over."""
         self.reserved = False
         """Whether its own pod keeps a slot for it and has not got it yet, as far as we know."""
+        self.prefiller: PodName | None = None
+        """Pod that was to prefill for it; None: its own."""
+        self.fallbacks: tuple[Target, ...] = ()
+        """Where the gateway goes on when its pod does not take it, in order."""
+        self.standby = -1
+        """Row of the fallback that keeps a slot for it too, since its own pod is lost; -1: none does."""
         self.load_then = 0.0
         """Requests that its pod had then."""
 
@@ -120,6 +130,7 @@ class Tally:
         "outcomes",
         "picks_by_tier",
         "quarantines",
+        "reservations_moved",
         "scoring_errors",
         "splits",
         "turns",
@@ -166,6 +177,9 @@ class Tally:
         """Prefills whose pod went away meanwhile."""
         self.legs_overdue = 0
         """Prefills that count as over since nobody said so."""
+        self.reservations_moved: Counter[str] = Counter()
+        """Reservations whose pod was lost before it had the request: `moved` to a fallback, `no_room` there,
+        `nobody` (no fallback is left), `back` (the pod was there after all, and the fallback's slot is free again)."""
         self.late_loads = 0
         """Adapters that began to be loaded only when the prefill was over, as the pod could not be told before."""
 
@@ -225,6 +239,8 @@ class FleetState:
         self.aliases: dict[str, Alias] = {alias.name: alias for alias in settings.aliases}
         self.pins: dict[AdapterName, PinSpec] = {}
         self.near_names = NearNames()
+        self.told = Told()
+        """What was printed of late."""
         self.tally = Tally()
         self.journal = Journal()
         for adapter in settings.adapters:

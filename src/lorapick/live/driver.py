@@ -204,9 +204,9 @@ class Driver:
             return
         self.submit(lambda t, i: RequestDispatched(t=t, id=i, request_id=request_id, pod=pod))
 
-    def prefill_ended(self, request_id: RequestId, *, ok: bool) -> None:
-        """Say that the prefill on another pod is over."""
-        self.submit(lambda t, i: PrefillEnded(t=t, id=i, request_id=request_id, ok=ok))
+    def prefill_ended(self, request_id: RequestId, *, ok: bool, why: str | None = None) -> None:
+        """Say that the prefill on another pod is over, and what is said of why it failed."""
+        self.submit(lambda t, i: PrefillEnded(t=t, id=i, request_id=request_id, ok=ok, why=why))
 
     def response_started(self, request_id: RequestId, status: int) -> None:
         """Say that response headers came."""
@@ -278,7 +278,8 @@ class Driver:
             case Hold():
                 pass  # the future of `decide` waits; `_arm` wakes the core in time
             case Note():
-                log.info("%s %s", effect.kind, _in_words(effect.facts))
+                if not effect.quiet:
+                    log.info("%s %s", effect.kind, _in_words(effect.facts))
             case Raise():
                 log.warning("alert %s: %s", effect.alert, _in_words(effect.facts))
             case Clear():

@@ -285,7 +285,7 @@ class _Stream:
     def _perform_rare(self, command: Withdraw | Prefilled | Refused | Passed | Finish) -> None:
         match command:
             case Prefilled():
-                self._server.picker.prefill_ended(command.request_id, ok=command.ok)
+                self._server.picker.prefill_ended(command.request_id, ok=command.ok, why=command.why)
             case Withdraw():
                 if self._deciding is not None:
                     self._deciding.cancel()

@@ -116,6 +116,13 @@ class Families(Collector):
             "loads_coalesced", "Requests that joined a load in progress instead of causing one.", "pod"
         )
 
+        self.prefills_failed = self._counts(
+            "prefills_failed",
+            "Prefills that did not come to a good end, by the pod that was to do them and by why.",
+            "pod",
+            "why",
+        )
+
     def _of_slots(self) -> None:
         self.evictions = self._counts(
             "evictions", "Adapters that left a GPU slot, as far as we believe, by what made them.", "pod", "by"

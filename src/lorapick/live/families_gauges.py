@@ -284,8 +284,8 @@ def _splits(now: Splits) -> Iterator[Metric]:
     yield _by_label("splits", text, counts=now.results, label="result")
     text = "Picks of a pod to prefill, by the tier in which it was believed to have the adapter."
     yield _by_label("prefill_picks", text, counts=now.picks_by_tier, label="tier")
-    text = "Prefills on another pod that did not come to a good end, by why."
-    yield _by_label("prefills_failed", text, counts=now.failed, label="why")
+    text = "Slots reserved on pods that were lost before they had the request, by what became of them."
+    yield _by_label("reservations_moved", text, counts=now.reservations_moved, label="result")
     text = "Loads that began on a pod that decodes only when the prefill elsewhere was over."
     yield CounterMetricFamily(f"{PREFIX}late_loads", text, now.late_loads)
     text = "What one prompt token takes to prefill, as learnt; absent where no pod prefills for others."

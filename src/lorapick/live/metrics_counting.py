@@ -17,6 +17,7 @@ from lorapick.live.metrics_stays import Stays
 from lorapick.model.effects import (
     LOAD_FAILED,
     LOAD_REFUSED,
+    PREFILL_FAILED,
     PRESSURE_CHANGED,
     Dispatch,
     Effect,
@@ -239,6 +240,8 @@ class Counting:
             self._loading.pop((pod, adapter), None)
             self.families.failures.add(pod)
             self.families.adapter_failures.add(self.labels.known(adapter))
+        elif effect.kind == PREFILL_FAILED:
+            self.families.prefills_failed.add(str(effect.facts["pod"]), str(effect.facts["end"]))
         elif effect.kind == PRESSURE_CHANGED:
             self.families.pressure.add(str(effect.facts["pod"]), str(effect.facts["tier"]))
         elif effect.kind == LOAD_REFUSED:

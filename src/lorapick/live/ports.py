@@ -46,8 +46,11 @@ class Picker(Protocol):
         """Say which endpoint really serves a request (a fallback may have)."""
         ...
 
-    def prefill_ended(self, request_id: RequestId, *, ok: bool) -> None:
-        """Say that the prefill on another pod is over, well or not; told before `response_started`, if at all."""
+    def prefill_ended(self, request_id: RequestId, *, ok: bool, why: str | None = None) -> None:
+        """Say that the prefill on another pod is over, well or not; told before `response_started`, if at all.
+
+        `why` it failed is the pod's own word, cut short and printable (`wire.kv_transfer.read_reason`).
+        """
         ...
 
     def response_started(self, request_id: RequestId, status: int) -> None:

@@ -129,6 +129,9 @@ class Splits(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, int] = {}
     """Prefills that did not come to a good end, by why: `failed` (the pod that decodes did it, and said so), `lost`
     (its pod went), `overdue` (nobody said in time that it was over)."""
+    reservations_moved: dict[str, int] = {}
+    """Slots reserved on pods that were lost before they had the request: `moved` to a fallback, `no_room` there,
+    `nobody` (no fallback was left), `back` (the pod answered again, and the fallback's slot was given up)."""
     late_loads: int = 0
     """Loads that began on a pod that decodes only when the prefill was over."""
     seconds_per_token: Seconds | None = None
@@ -221,6 +224,12 @@ class DecisionRow(msgspec.Struct, frozen=True, kw_only=True):
     """`dispatched`, `held` or `rejected`."""
     reason: Reason | None = None
     score: float | None = None
+    prefill: PodName | None = None
+    """Pod that was to prefill for it; None: none other than its own."""
+    prefill_came: str | None = None
+    """What came of that (`model.picks.What`); None: nothing is known yet, or no other pod prefills."""
+    served_by: PodName | None = None
+    """The fallback that serves it, as the gateway says; None: its own pod, as far as is known."""
     explained: bool = True
     """Whether `explain` still has this decision."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lorapick.core.columns import REASONS
+from lorapick.core.explain import Decision
 from lorapick.core.fleet import Fleet
 from lorapick.core.picking.filters import STALE
 from lorapick.core.placement.commands import Kind
@@ -29,7 +30,7 @@ from lorapick.live.publish import (
     Totals,
 )
 from lorapick.live.transport_counts import TransportCounts
-from lorapick.model.picks import Belief, Explanation
+from lorapick.model.picks import OF_PREFILL, Belief, Explanation, What
 from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
@@ -119,6 +120,7 @@ class PublishedViews:
             results=dict(tally.splits),
             picks_by_tier=dict(tally.legs_by_tier),
             failed={"failed": tally.legs_failed, "lost": tally.legs_lost, "overdue": tally.legs_overdue},
+            reservations_moved=dict(tally.reservations_moved),
             late_loads=tally.late_loads,
             seconds_per_token=state.legs.per_token if state.splits else None,
         )
@@ -219,20 +221,7 @@ class PublishedViews:
 
     def decisions(self, limit: int) -> Sequence[DecisionRow]:
         """The last decisions, newest first."""
-        return [
-            DecisionRow(
-                request_id=kept.pick.request_id,
-                t=kept.t,
-                model=kept.model,
-                adapter=kept.pick.adapter,
-                pod=kept.pick.pod,
-                tier=kept.pick.tier.word if kept.pick.tier is not None else None,
-                outcome=kept.outcome,
-                reason=kept.pick.reason,
-                score=kept.pick.score,
-            )
-            for kept in self._driver.fleet.state.journal.latest(limit)
-        ]
+        return [_decision_row(kept) for kept in self._driver.fleet.state.journal.latest(limit)]
 
     def explain(self, request_id: RequestId) -> Explanation | None:
         """One decision in full."""
@@ -257,6 +246,26 @@ class PublishedViews:
     def history(self) -> Sequence[SignalPoint]:
         """The lines of the last hour."""
         return tuple(self._driver.fleet.state.signals.points)
+
+
+def _decision_row(kept: Decision) -> DecisionRow:
+    pick = kept.pick
+    of_prefill = [came.what.value for came in kept.came if came.what in OF_PREFILL]
+    served = [came.pod for came in kept.came if came.what is What.SERVED_BY]
+    return DecisionRow(
+        request_id=pick.request_id,
+        t=kept.t,
+        model=kept.model,
+        adapter=pick.adapter,
+        pod=pick.pod,
+        tier=pick.tier.word if pick.tier is not None else None,
+        outcome=kept.outcome,
+        reason=pick.reason,
+        score=pick.score,
+        prefill=pick.prefill,
+        prefill_came=of_prefill[-1] if of_prefill else None,
+        served_by=served[-1] if served else None,
+    )
 
 
 def _nested(counts: Iterable[tuple[tuple[str, str], int]]) -> dict[str, dict[str, int]]:

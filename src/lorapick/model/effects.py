@@ -119,6 +119,10 @@ LOAD_FAILED = "load_failed"
 """Kind of the notes of loads that failed, however that is known."""
 LOAD_REFUSED = "load_refused"
 """Kind of the notes that the guard refuses a load, when that or its reason is news."""
+PREFILL_FAILED = "prefill_failed"
+"""Kind of the notes that a prefill on another pod did not come to a good end."""
+RESERVATION_MOVED = "reservation_moved"
+"""Kind of the notes that a slot is reserved on a fallback, or is not, since the pod that was to decode is lost."""
 PRESSURE_CHANGED = "pressure"
 """Kind of the notes that a pod's pressure tier is another one."""
 
@@ -128,6 +132,9 @@ class Note(Effect, frozen=True, kw_only=True):
 
     kind: str
     facts: dict[str, str | float]
+    quiet: bool = False
+    """One of many alike: it is there to be counted, and not to be printed. The next that is printed says how many
+    were not (`untold`)."""
 
 
 AnyEffect = Dispatch | Hold | Reject | Load | Unload | Register | Touch | Solve | KeepDemand | Raise | Clear | Note

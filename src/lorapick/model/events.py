@@ -116,6 +116,8 @@ class PrefillEnded(Event, frozen=True, kw_only=True):
     request_id: RequestId
     ok: bool = True
     """False: it failed, and the pod that decodes does the prefill itself."""
+    why: str | None = None
+    """What the pod that decodes says of a failure, as a word (docs/sidecar.md), cut short. None: nothing."""
 
 
 class RequestEnded(Event, frozen=True, kw_only=True):
@@ -352,14 +354,14 @@ class ConfigChanged(Event, frozen=True, kw_only=True):
     settings: Settings
 
 
-class Ticked(Event, frozen=True, kw_only=True):
-    """The controller's clock. Holds whose time is up end here."""
 class LeadershipChanged(Event, frozen=True, kw_only=True):
     """This picker became, or ceased to be, the one of several that tells pods what to load."""
 
     leads: bool
 
 
+class Ticked(Event, frozen=True, kw_only=True):
+    """The controller's clock. Holds whose time is up end here."""
 
     wall: Seconds | None = None
     """Unix time; None in simulations that need none."""

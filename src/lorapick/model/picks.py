@@ -1,5 +1,7 @@
 """Decisions and their explanations as values."""
 
+from enum import StrEnum
+
 import msgspec
 
 from lorapick.model.disaggregation import SplitCosts
@@ -83,6 +85,77 @@ class Waited(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it would have been decided for good."""
 
 
+class What(StrEnum):
+    """What can come of a dispatch after it was decided."""
+
+    PREFILLED = "prefilled"
+    """The pod that prefilled did it, and the pod that decodes says so."""
+    OVER = "over"
+    """The prefill must be over, since an answer came; nobody said how it went."""
+    FAILED = "failed"
+    """The pod that decodes says that it had to prefill."""
+    LOST = "lost"
+    """The pod that was prefilling went away, or its process is another one."""
+    OVERDUE = "overdue"
+    """Nobody said in time that the prefill was over."""
+    LEFT = "left"
+    """The request ended before its prefill was known to be over."""
+    MOVED = "moved"
+    """The pod that was to decode is lost: the slot is reserved on this fallback, to which the gateway goes on."""
+    NOT_MOVED = "not_moved"
+    """The same, and no slot could be reserved anywhere."""
+    SERVED_BY = "served_by"
+    """The gateway says that this pod serves, and not the one that was picked."""
+
+
+OF_PREFILL = (What.PREFILLED, What.OVER, What.FAILED, What.LOST, What.OVERDUE, What.LEFT)
+"""Of these, what comes of the prefill."""
+
+
+class Came(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One thing that came of a dispatch."""
+
+    t: Seconds
+    what: What
+    pod: PodName | None
+    """Pod that prefilled, or (`moved`, `served_by`) that decodes now; None: no pod."""
+    why: str | None = None
+    """As a word, or in words; None: nobody said, or there is nothing to say."""
+
+
+class PrefillVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pod would have cost as the one that prefills, rebuilt on demand. Pods that only decode have none."""
+
+    pod: PodName
+    chosen: bool
+    reason: Reason | None
+    """What kept it from the prefill; None: it was chosen, or it could have done it and nobody was to."""
+    tier: Tier | None
+    """Of the adapter there; None for the base model."""
+    queue: Seconds | None = None
+    """For prompts that were being prefilled there. None, as with all that follow: it was no candidate, or pods were
+    not compared by what they cost."""
+    load: Seconds | None = None
+    """Until the adapter is there."""
+    prompt: Seconds | None = None
+    """For the tokens of this prompt that it had not cached."""
+    transfer: Seconds | None = None
+    """Of the KV to the pod that decodes."""
+    besides: Seconds | None = None
+    """What its load does to others there."""
+    score: float | None = None
+    """By policy, where each pod was chosen by itself."""
+    paused: bool = False
+    """Whether it is left alone for a while, since prefills failed there."""
+
+    @property
+    def counted(self) -> Seconds | None:
+        """All of it."""
+        parts = [self.queue, self.load, self.prompt, self.transfer, self.besides]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """A decision with every pod's part in it, winner first, then by score, then by name."""
 
@@ -116,6 +189,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     prefill_tier: Tier | None = None
     pair: SplitCosts | None = None
     """Seconds that were compared; None: nobody asked for a pair."""
+    prefill_side: tuple[PrefillVerdict, ...] = ()
+    """Pods that prefill, the chosen one first, then by what they cost, then by name; none where nobody was asked."""
+    unsplit: str | None = None
+    """Why no other pod prefills: `few_tokens`, `unknown_length`, `dearer`, `nobody_prefills`. None: one does, or this
+    fleet never splits."""
+    came: tuple[Came, ...] = ()
+    """What came of it since, in order."""
 
 
 class Belief(msgspec.Struct, frozen=True, kw_only=True):

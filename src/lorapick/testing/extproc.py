@@ -178,9 +178,9 @@ class ScriptedPicker:
         """Remember."""
         self.heard.append(("dispatched", request_id, address))
 
-    def prefill_ended(self, request_id: RequestId, *, ok: bool) -> None:
+    def prefill_ended(self, request_id: RequestId, *, ok: bool, why: str | None = None) -> None:
         """Remember."""
-        self.heard.append(("prefilled", request_id, ok))
+        self.heard.append(("prefilled", request_id, ok, *([] if why is None else [why])))
 
     def response_started(self, request_id: RequestId, status: int) -> None:
         """Remember."""

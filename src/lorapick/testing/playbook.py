@@ -100,9 +100,9 @@ class Playbook:
         """Response headers come."""
         return self.apply(events.ResponseStarted, request_id=request_id, status=status)
 
-    def prefilled(self, request_id: RequestId, *, ok: bool = True) -> list[str]:
+    def prefilled(self, request_id: RequestId, *, ok: bool = True, why: str | None = None) -> list[str]:
         """The pod that prefills is done with it."""
-        return self.apply(events.PrefillEnded, request_id=request_id, ok=ok)
+        return self.apply(events.PrefillEnded, request_id=request_id, ok=ok, why=why)
 
     def end(self, request_id: RequestId, outcome: Outcome = Outcome.SERVED, *, status: int | None = None) -> list[str]:
         """The request leaves."""

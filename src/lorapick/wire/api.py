@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from lorapick.model.disaggregation import SplitCosts
-from lorapick.model.picks import Belief, Explanation, PodVerdict, Terms, Waited
+from lorapick.model.picks import Belief, Came, Explanation, PodVerdict, PrefillVerdict, Terms, Waited
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.signals import SignalPoint
@@ -136,6 +136,27 @@ class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
     """How long before the decision that was."""
 
 
+class PrefillVerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pod would have cost as the one that prefills, in seconds; None throughout where it was no candidate."""
+
+    pod: PodName
+    chosen: bool = False
+    reason: Reason | None = None
+    """What kept it from the prefill; None: it was chosen, or nobody was to prefill."""
+    paused: bool = False
+    """Left alone for a while, since prefills failed there."""
+    tier: str | None = None
+    queue_s: Seconds | None = None
+    load_s: Seconds | None = None
+    prompt_s: Seconds | None = None
+    transfer_s: Seconds | None = None
+    besides_s: Seconds | None = None
+    counted_s: Seconds | None = None
+    """All of these."""
+    score: float | None = None
+    """By policy, where pods were chosen each by itself."""
+
+
 class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A decision with every pod's part in it, winner first."""
 
@@ -163,6 +184,12 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Of the adapter there."""
     pair: SplitCosts | None = None
     """Expected seconds that were compared, of both pods and of the winner alone; None: no pair was asked for."""
+    prefill_side: tuple[PrefillVerdictDocument, ...] = ()
+    """Pods that may prefill: the chosen one, then by what they would have cost, then by name."""
+    unsplit: str | None = None
+    """Why no other pod prefills: `few_tokens`, `unknown_length`, `dearer`, `nobody_prefills`; None: one does."""
+    came: tuple[Came, ...] = ()
+    """What came of the dispatch since, in order: of its prefill, and where it went on to."""
     words: tuple[str, ...] = ()
     """The same in plain sentences (see `wire.words`)."""
 
@@ -265,4 +292,24 @@ def explanation_document(explanation: Explanation) -> ExplanationDocument:
         prefill=explanation.prefill,
         prefill_tier=None if explanation.prefill_tier is None else explanation.prefill_tier.word,
         pair=explanation.pair,
+        prefill_side=tuple(_prefill_document(verdict) for verdict in explanation.prefill_side),
+        unsplit=explanation.unsplit,
+        came=explanation.came,
+    )
+
+
+def _prefill_document(verdict: PrefillVerdict) -> PrefillVerdictDocument:
+    return PrefillVerdictDocument(
+        pod=verdict.pod,
+        chosen=verdict.chosen,
+        reason=verdict.reason,
+        paused=verdict.paused,
+        tier=None if verdict.tier is None else verdict.tier.word,
+        queue_s=verdict.queue,
+        load_s=verdict.load,
+        prompt_s=verdict.prompt,
+        transfer_s=verdict.transfer,
+        besides_s=verdict.besides,
+        counted_s=verdict.counted,
+        score=verdict.score,
     )

@@ -38,12 +38,23 @@ _PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 _HIGHEST_PORT = 65_535
 _SHOWN = 200
 """Characters of a client's text that an error repeats."""
+_LONGEST_REASON = 64
+"""Characters of a pod's reason that are kept: it goes to logs, traces and explanations."""
 
 Fields = dict[str, msgspec.Raw]
 
 
 class KvTransferError(ValueError):
     """A header or a body of the exchange says what cannot be; the text is for the client."""
+
+
+def read_reason(value: str) -> str | None:
+    """Why a pod prefilled by itself, from its header: at most 64 printable ASCII characters. None: it says nothing.
+
+    The pod may be anybody's, so nothing it says can break a log line or grow without bound.
+    """
+    shown = "".join(each if each.isascii() and each.isprintable() else "?" for each in value[:_LONGEST_REASON]).strip()
+    return shown or None
 
 
 class KvTransferParams(msgspec.Struct, kw_only=True, frozen=True):

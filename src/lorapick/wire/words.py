@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from lorapick.model.disaggregation import SplitCosts
-from lorapick.model.picks import Explanation, Waited
+from lorapick.model.picks import OF_PREFILL, Explanation, Waited, What
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import PodName, Seconds
@@ -113,8 +112,8 @@ def in_words(document: ExplanationDocument) -> tuple[str, ...]:
     winner = next((verdict for verdict in document.verdicts if verdict.won), None)
     sentences = [_what(document, winner)]
     if winner is not None:
-        sentences += [_because(document, winner), *_where(document, winner), *_prefill(document, winner)]
-    sentences += [*_waiting(document), *_losers(document), *_rest(document)]
+        sentences += [_because(document, winner), *_where(document, winner), *_split(document, winner)]
+    sentences += [*_waiting(document), *_losers(document), *_not_to_prefill(document), *_rest(document)]
     return tuple(f"{sentence}." for sentence in sentences)
 
 
@@ -204,28 +203,97 @@ def how_known(verdict: VerdictDocument) -> list[str]:
     return known
 
 
-def _prefill(document: ExplanationDocument, winner: VerdictDocument) -> list[str]:
-    """Who prefills, where the adapter was there, and what both ways were expected to take."""
+# -- the pod that prefills
+
+_PREFILLS: Mapping[What | None, str] = {
+    None: "To be prefilled by",
+    What.PREFILLED: "Prefilled by",
+    What.OVER: "Prefilled by",
+    What.OVERDUE: "Sent to be prefilled by",
+}
+"""How it begins, by what came of the prefill; whatever else came, it was not done there."""
+_UNSPLIT: Mapping[str, str] = {
+    "few_tokens": "too few tokens of the prompt were not cached there (disaggregation.uncached_tokens)",
+    "unknown_length": "the prompt's length is not known, and such a prompt is not split",
+    "dearer": "with another pod to prefill it counted more",
+    "nobody_prefills": "no other pod could",
+}
+_NOT_TO_PREFILL: Mapping[Reason, str] = {
+    Reason.OUTSCORED: "it would have counted more",
+    Reason.LOST_TIE: "it would have counted as much, and the tie went to another",
+}
+_PAUSED = "prefills failed there one after the other, so it is left alone for a while"
+
+
+def _split(document: ExplanationDocument, winner: VerdictDocument) -> list[str]:
+    """Who prefills, where the adapter was there, what both ways were expected to take, and what came of it."""
     pod, other, pair = winner.pod, document.prefill, document.pair
     if other is None:
-        return [] if pair is None else [_alone(pod, pair)]
+        return [*_alone(pod, document), *_came(document, pod)]
+    lead = _PREFILLS.get(_of_prefill(document), "Was to be prefilled by")
     had = f", which {_HAD.get(document.prefill_tier, document.prefill_tier)}" if document.prefill_tier else ""
     if pair is None:
-        return [f"Prefilled by {other}{had}; both were chosen by themselves"]
-    text = (
-        f"Prefilled by {other} (expected {span(pair.prefill)}){had}, KV in {span(pair.transfer)}, "
-        f"decoded by {pod} (queue, load and what others wait: {span(pair.decode)})"
-    )
-    return [text if pair.alone is None else f"{text}; {pod} alone was expected to take {span(pair.alone)}"]
+        text = f"{lead} {other}{had}; both were chosen by themselves"
+    else:
+        text = (
+            f"{lead} {other} (expected {span(pair.prefill)}){had}, KV in {span(pair.transfer)}, "
+            f"decoded by {pod} (queue, load and what others wait: {span(pair.decode)})"
+        )
+        text = text if pair.alone is None else f"{text}; {pod} alone was expected to take {span(pair.alone)}"
+    return [text, *_came(document, pod)]
 
 
-def _alone(pod: PodName, pair: SplitCosts) -> str:
+def _alone(pod: PodName, document: ExplanationDocument) -> list[str]:
+    pair, why = document.pair, _UNSPLIT.get(document.unsplit or "")
+    because = "" if why is None else f", since {why}"
+    if pair is None:
+        return [] if why is None else [f"{pod} prefills by itself{because}"]
     counted = f" (counted as {span(pair.counted)}, with loads that nobody waits for)" if pair.besides else ""
     own = "unknown time" if pair.alone is None else span(pair.alone)
-    return (
-        f"{pod} prefills by itself: alone it was expected to take {own}, with the best pod to prefill "
-        f"{span(pair.together)}{counted}"
-    )
+    best = f"with the best pod to prefill {span(pair.together)}{counted}"
+    return [f"{pod} prefills by itself{because}: alone it was expected to take {own}, {best}"]
+
+
+def _of_prefill(document: ExplanationDocument) -> What | None:
+    return next((came.what for came in reversed(document.came) if came.what in OF_PREFILL), None)
+
+
+def _came(document: ExplanationDocument, pod: PodName) -> Iterable[str]:
+    """What came of it since, in order; `pod` was to decode."""
+    other = document.prefill or "the pod that prefills"
+    for came in document.came:
+        after, told = f"After {span(max(0.0, came.t - document.t))}", f" ({came.why})" if came.why else ""
+        match came.what:
+            case What.PREFILLED:
+                yield f"{after} the prefill on {other} had gone well"
+            case What.OVER:
+                yield f"{after} an answer came{told}, so the prefill was over; nobody said how it had gone"
+            case What.FAILED:
+                yield f"{after} {pod} said that the prefill on {other} had failed{told}; it did the prefill itself"
+            case What.LOST:
+                yield f"{after} {other} was lost in the middle of the prefill; {pod} does the prefill itself"
+            case What.OVERDUE:
+                yield f"{after} nobody had said that the prefill was over, so it counts as over on {other}"
+            case What.LEFT:
+                yield f"{after} the request ended{told}, before its prefill was known to be over"
+            case What.MOVED:
+                yield f"{after} {pod} was lost{told}; {came.pod} keeps a slot for it, as the gateway goes on to there"
+            case What.NOT_MOVED:
+                yield f"{after} {pod} was lost{told}; no other pod keeps a slot for it"
+            case What.SERVED_BY:
+                pod = came.pod or pod
+                yield f"{after} the gateway said that {pod} serves it"
+
+
+def _not_to_prefill(document: ExplanationDocument) -> list[str]:
+    """One sentence for each reason, with the pods that it kept from the prefill."""
+    by_reason: dict[str, list[PodName]] = {}
+    for verdict in document.prefill_side:
+        if verdict.reason is not None:
+            paused = verdict.paused and verdict.reason is Reason.CIRCUIT_OPEN
+            why = _PAUSED if paused else _NOT_TO_PREFILL.get(verdict.reason, KEPT_OUT[verdict.reason])
+            by_reason.setdefault(why, []).append(verdict.pod)
+    return [f"Not {_listed(pods)} to prefill: {why}" for why, pods in by_reason.items()]
 
 
 # -- the wait
@@ -275,7 +343,10 @@ def _then(document: ExplanationDocument) -> str:
 def _losers(document: ExplanationDocument) -> list[str]:
     """One sentence for each reason, with the pods that it cost the request."""
     by_reason: dict[Reason, list[VerdictDocument]] = {}
+    others = [verdict.pod for verdict in document.prefill_side]
     for verdict in document.verdicts:
+        if verdict.reason is Reason.WRONG_ROLE and verdict.pod in others:
+            continue  # it has its own sentence, of the pods that prefill
         if verdict.reason is not None:
             by_reason.setdefault(verdict.reason, []).append(verdict)
     return [f"Not {_names(verdicts)}: {_of(reason)}" for reason, verdicts in by_reason.items()]

@@ -92,7 +92,9 @@ def _published() -> ValuesPublished:
         given={"load": {"pin": 1}}, ended={"load": {"done": 1}}, begun={"load": 1}, seconds={"load": 1.0}
     )
     pods = tuple(msgspec.structs.replace(pod, pressure="soft", role=Role.DECODE) for pod in fleet.pods)
-    splits = Splits(results={"split": 1}, picks_by_tier={"gpu_idle": 1}, failed={"lost": 1}, seconds_per_token=1e-4)
+    splits = Splits(
+        results={"split": 1}, picks_by_tier={"gpu_idle": 1}, reservations_moved={"moved": 1}, seconds_per_token=1e-4
+    )
     published.fleet_now = msgspec.structs.replace(fleet, totals=totals, placement=placement, pods=pods, splits=splits)
     rates = {"swaps_per_second": 0.0}
     pod = PodSignals(

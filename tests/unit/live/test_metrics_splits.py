@@ -1,6 +1,7 @@
 """What the pages show of prefill on other pods: of a real fleet, and under llm-d's names."""
 
 import msgspec
+import pytest
 
 from lorapick.live.driver import Driver
 from lorapick.live.families_epp import DIALECTS
@@ -64,7 +65,7 @@ async def test_a_split_request_from_dispatch_to_end() -> None:
     fleet.driver.response_started("r1", 200)
     shown = fleet.samples()
     assert (shown["lorapick_reserved_slots d"], shown["lorapick_prefill_tokens p"]) == (0, 0)
-    assert shown["lorapick_prefills_failed_total failed"] == shown["lorapick_prefills_failed_total lost"] == 0
+    assert not [name for name in shown if name.startswith("lorapick_prefills_failed_total")]
     fleet.driver.ended("r1", Outcome.SERVED, 200, None)
     assert "lorapick_prefill_seconds_per_token" in shown
 
@@ -72,13 +73,37 @@ async def test_a_split_request_from_dispatch_to_end() -> None:
 async def test_what_failed_is_told_by_why() -> None:
     fleet = Fleet()
     fleet.ask("r1")
-    fleet.driver.prefill_ended("r1", ok=False)
+    fleet.driver.prefill_ended("r1", ok=False, why="no_kv")
     fleet.ask("r2")
     fleet.driver.submit(lambda t, i: events.PodGone(t=t, id=i, pod="p"))
     shown = fleet.samples()
-    assert shown["lorapick_prefills_failed_total failed"] == shown["lorapick_prefills_failed_total lost"] == 1
+    assert shown["lorapick_prefills_failed_total p failed"] == shown["lorapick_prefills_failed_total p lost"] == 1
+    lost, failed = fleet.views.decisions(2)
+    assert (failed.prefill, failed.prefill_came, lost.prefill_came) == ("p", "failed", "lost")
+    assert [line for line in explained(fleet.views.explain("r1")).words if "had failed (no_kv)" in line]
     # Without a pod to prefill the fleet splits no more: every pod does everything.
     assert fleet.views.fleet().splits.seconds_per_token is None
+
+
+async def test_series_of_a_pod_that_is_gone_are_forgotten() -> None:
+    fleet = Fleet()
+    fleet.ask("r1")
+    fleet.driver.submit(lambda t, i: events.PodGone(t=t, id=i, pod="p"))
+    assert fleet.samples()["lorapick_prefills_failed_total p lost"] == 1
+    fleet.driver.ended("r1", Outcome.SERVED, 200, None)
+    fleet.clock.advance(4000.0)
+    fleet.metrics.counting.forget(fleet.clock())
+    assert not [name for name in fleet.samples() if name.startswith("lorapick_prefills_failed_total")]
+
+
+async def test_many_failures_are_all_counted_and_few_are_printed(caplog: pytest.LogCaptureFixture) -> None:
+    fleet = Fleet()
+    caplog.set_level("INFO", logger="lorapick.live.driver")
+    for number in range(40):
+        fleet.ask(f"r{number}")
+    fleet.driver.submit(lambda t, i: events.PodGone(t=t, id=i, pod="p"))
+    assert fleet.samples()["lorapick_prefills_failed_total p lost"] == 40
+    assert len([line for line in caplog.messages if line.startswith("prefill_failed")]) == 1
 
 
 async def test_short_prompts_are_not_split() -> None:
@@ -96,7 +121,7 @@ async def test_a_split_decision_explains_itself() -> None:
     kept = fleet.views.explain("r1")
     assert kept is not None and kept.pair is not None and kept.pair.alone is not None
     assert (kept.prefill, kept.prefill_tier) == ("p", Tier.DISK)
-    (sentence,) = (line for line in explained(kept).words if line.startswith("Prefilled by p"))
+    (sentence,) = (line for line in explained(kept).words if line.startswith("To be prefilled by p"))
     assert sentence.endswith("; d alone was expected to take 1.4 s.")
 
 

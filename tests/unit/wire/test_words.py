@@ -1,12 +1,14 @@
 """Decisions in plain sentences."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lorapick.model.disaggregation import SplitCosts
-from lorapick.model.picks import Explanation, Waited
+from lorapick.model.picks import Came, Explanation, PrefillVerdict, Waited, What
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.testing.published import worked_example
@@ -48,13 +50,111 @@ PAIR = SplitCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
 def test_a_pair_is_told_with_what_both_ways_were_expected_to_take() -> None:
     said = words(prefill="pod-09", prefill_tier=Tier.CPU, pair=PAIR)
     assert (
-        "Prefilled by pod-09 (expected 0.12 s), which had the adapter in host memory and had to load it into a slot, "
-        "KV in 0.01 s, decoded by pod-02 (queue, load and what others wait: 0.05 s); pod-02 alone was expected to take "
-        "0.4 s." in said
+        "To be prefilled by pod-09 (expected 0.12 s), which had the adapter in host memory and had to load it into a "
+        "slot, KV in 0.01 s, decoded by pod-02 (queue, load and what others wait: 0.05 s); pod-02 alone was expected "
+        "to take 0.4 s." in said
     )
     assert said[-1] == (
         "If pod-02 could not be reached, or was lost before its answer began, the gateway would go on to pod-05."
     )
+
+
+@pytest.mark.parametrize(
+    ("what", "pod", "why", "lead", "told"),
+    [
+        (What.PREFILLED, "pod-09", None, "Prefilled", "After 0.5 s the prefill on pod-09 had gone well."),
+        (
+            What.FAILED,
+            "pod-09",
+            "kv_mismatch",
+            "Was to be prefilled",
+            "After 0.5 s pod-02 said that the prefill on pod-09 had failed (kv_mismatch); it did the prefill itself.",
+        ),
+        (
+            What.FAILED,
+            "pod-09",
+            None,
+            "Was to be prefilled",
+            "After 0.5 s pod-02 said that the prefill on pod-09 had failed; it did the prefill itself.",
+        ),
+        (
+            What.LOST,
+            "pod-09",
+            None,
+            "Was to be prefilled",
+            "After 0.5 s pod-09 was lost in the middle of the prefill; pod-02 does the prefill itself.",
+        ),
+        (
+            What.OVERDUE,
+            "pod-09",
+            None,
+            "Sent to be prefilled",
+            "After 0.5 s nobody had said that the prefill was over, so it counts as over on pod-09.",
+        ),
+        (
+            What.OVER,
+            "pod-09",
+            "status 503",
+            "Prefilled",
+            "After 0.5 s an answer came (status 503), so the prefill was over; nobody said how it had gone.",
+        ),
+        (
+            What.LEFT,
+            "pod-09",
+            None,
+            "Was to be prefilled",
+            "After 0.5 s the request ended, before its prefill was known to be over.",
+        ),
+        (
+            What.MOVED,
+            "pod-05",
+            "gone",
+            "To be prefilled",
+            "After 0.5 s pod-02 was lost (gone); pod-05 keeps a slot for it, as the gateway goes on to there.",
+        ),
+        (
+            What.NOT_MOVED,
+            None,
+            "gone; no fallback is left",
+            "To be prefilled",
+            "After 0.5 s pod-02 was lost (gone; no fallback is left); no other pod keeps a slot for it.",
+        ),
+        (
+            What.SERVED_BY,
+            "pod-05",
+            None,
+            "To be prefilled",
+            "After 0.5 s the gateway said that pod-05 serves it.",
+        ),
+    ],
+)
+def test_what_came_of_a_prefill_is_told(what: What, pod: str | None, why: str | None, lead: str, told: str) -> None:
+    t = worked_example().t
+    said = words(prefill="pod-09", pair=PAIR, came=(Came(t=t + 0.5, what=what, pod=pod, why=why),))
+    assert told in said
+    assert [line for line in said if line.startswith(f"{lead} by pod-09 (expected 0.12 s)")]
+
+
+def test_whoever_serves_is_whoever_prefills_after_a_failure() -> None:
+    t = worked_example().t
+    moved = Came(t=t + 0.5, what=What.SERVED_BY, pod="pod-05")
+    failed = Came(t=t + 0.5, what=What.FAILED, pod="pod-09", why="no_kv")
+    said = words(prefill="pod-09", pair=PAIR, came=(moved, failed))
+    assert "After 0.5 s pod-05 said that the prefill on pod-09 had failed (no_kv); it did the prefill itself." in said
+
+
+def test_who_could_not_prefill_is_told_with_its_own_reason() -> None:
+    def side(pod: str, reason: Reason | None, **fields: Any) -> PrefillVerdict:
+        return PrefillVerdict(pod=pod, chosen=False, reason=reason, tier=Tier.DISK, **fields)
+
+    said = words(
+        unsplit="nobody_prefills",
+        prefill_side=(side("p1", Reason.QUEUE_FULL), side("p2", Reason.CIRCUIT_OPEN, paused=True), side("p3", None)),
+    )
+    assert "pod-02 prefills by itself, since no other pod could." in said
+    assert "Not p1 to prefill: as many requests wait there as may (max_queue)." in said
+    assert "Not p2 to prefill: prefills failed there one after the other, so it is left alone for a while." in said
+    assert not [line for line in said if "p3" in line]
 
 
 def test_a_pair_that_was_not_taken() -> None:
@@ -73,7 +173,7 @@ def test_what_counts_besides_is_said_where_it_decided() -> None:
 
 
 def test_pods_that_were_chosen_by_themselves() -> None:
-    assert "Prefilled by pod-09; both were chosen by themselves." in words(prefill="pod-09")
+    assert "To be prefilled by pod-09; both were chosen by themselves." in words(prefill="pod-09")
 
 
 def test_a_request_that_nobody_could_split_has_no_word_of_it() -> None:

@@ -7,6 +7,7 @@ from lorapick.dash.boards.panels import Ask, Drawn, Look, lines
 from lorapick.dash.queries import Queries
 
 ASK = Queries("$__rate_interval", 'pod=~"$pod"')
+FAILED = 'lorapick_prefills_failed_total{pod=~"$pod"}'
 _THIRD = Look(least=0.0, width=8)
 
 
@@ -22,9 +23,9 @@ def prefill() -> list[Drawn]:
         lines(
             "Prefills that came to no good end",
             "failed: the pod that decodes did it; lost: its pod went; overdue: nobody said in time that it was over. "
-            "late load: the adapter was not loaded during the prefill.",
+            "late load: the adapter was not loaded during the prefill. By the pods chosen above.",
             asks=(
-                Ask("sum by (why) (rate(lorapick_prefills_failed_total[$__rate_interval])) or vector(0)", "{{why}}"),
+                Ask(f"sum by (why) (rate({FAILED}[$__rate_interval])) or vector(0)", "{{why}}"),
                 Ask("sum(rate(lorapick_late_loads_total[$__rate_interval])) or vector(0)", "late load"),
             ),
             look=_THIRD._replace(unit="ops"),

@@ -43,6 +43,8 @@ class Prefilled(Command, frozen=True):
 
     request_id: RequestId
     ok: bool
+    why: str | None = None
+    """What the pod says of a failure, cut short and printable."""
 
 
 class Started(Command, frozen=True):

@@ -15,7 +15,7 @@ from lorapick.wire.answers import ModelRestorer, UsageReader, usage_reader
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.chunking import chunks
 from lorapick.wire.extproc.headers import METADATA, SERVED
-from lorapick.wire.kv_transfer import LOCAL_PREFILL, PREFILLED_BY
+from lorapick.wire.kv_transfer import LOCAL_PREFILL, PREFILLED_BY, read_reason
 
 _ATTRIBUTES = "envoy.filters.http.ext_proc"
 _UPSTREAM = "upstream.address"
@@ -59,6 +59,8 @@ class Response:
         self._begun = False
         self.prefilled: bool | None = None
         """Of a request that another pod was to prefill: whether it did. None: the answer does not say."""
+        self.why_not_prefilled: str | None = None
+        """What the answer says of why not; None: nothing."""
 
     @property
     def usage(self) -> Usage | None:
@@ -78,6 +80,7 @@ class Response:
                 self._restorer = ModelRestorer(served=self._renaming.served, asked=self._renaming.asked)
         if prefiller is not None and not _PREFILLS.isdisjoint(found):
             self.prefilled = LOCAL_PREFILL not in found
+            self.why_not_prefilled = read_reason(found.get(LOCAL_PREFILL, ""))
         return messages.response_headers(
             pod, length_changes=self._restorer is not None, prefiller=prefiller if self.prefilled else None
         )

@@ -243,7 +243,7 @@ class Session:
         if dispatch is not None:
             commands.append(Dispatched(self.request_id, address or dispatch.target.address))
             if response.prefilled is not None:
-                commands.append(Prefilled(self.request_id, response.prefilled))
+                commands.append(Prefilled(self.request_id, response.prefilled, response.why_not_prefilled))
             if response.status is not None:
                 commands.append(Started(self.request_id, response.status))
         if message.response_headers.end_of_stream:

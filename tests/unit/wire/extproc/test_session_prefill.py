@@ -68,8 +68,13 @@ def test_encoders_pass_where_the_configuration_lets_them() -> None:
     ("headers", "prefiller", "told"),
     [
         ([("x-lorapick-prefiller", PREFILLS)], "prefills", [Prefilled("r1", ok=True)]),
-        ([("x-lorapick-local-prefill", "timeout")], None, [Prefilled("r1", ok=False)]),
-        ([("x-lorapick-prefiller", PREFILLS), ("x-lorapick-local-prefill", "x")], None, [Prefilled("r1", ok=False)]),
+        ([("x-lorapick-local-prefill", "timeout")], None, [Prefilled("r1", ok=False, why="timeout")]),
+        (
+            [("x-lorapick-prefiller", PREFILLS), ("x-lorapick-local-prefill", "x\ty" * 100)],
+            None,
+            [Prefilled("r1", ok=False, why=("x?y" * 100)[:64])],
+        ),
+        ([("x-lorapick-local-prefill", "")], None, [Prefilled("r1", ok=False)]),
         ([("content-type", "application/json")], None, []),
     ],
 )
