@@ -278,7 +278,8 @@ def main() -> None:
         print("\n".join(told_corners(first)), flush=True)
     second = assumptions(plan)
     if arguments.json:
-        json.dump({"corners": first, "assumptions": second}, sys.stdout, indent=1)
+        tables = "\n".join([*told_corners(first), *told_assumptions(second)])
+        json.dump({"corners": first, "assumptions": second, "tables": tables}, sys.stdout, indent=1)
     else:
         print("\n".join(told_assumptions(second)))
 

@@ -320,17 +320,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     as_json = given.pop("json")
     found = [outcome for name in RUNS for outcome in asyncio.run(play(name, sizes=Sizes(**given)))]
     if as_json:
-        print(json.dumps({each.name: figures_of(each) for each in found}, indent=2))
+        print(json.dumps(figures(found), indent=1))
         return
     print("\n".join(table(found)))
 
 
+def figures(found: Sequence[Outcome]) -> dict[str, Any]:
+    """What `bench.run` shows beside its aims, and all counts of all runs."""
+    by_name = {each.name: each for each in found}
+    both, pairs = by_name["pods that do both"], by_name["pairs, jointly"]
+    return {
+        "loads_against_both": pairs.loads_per_request / both.loads_per_request,
+        "late": pairs.late,
+        "late_independently": by_name["pairs, independently"].late,
+        **{name: sum(getattr(each, name) for each in found) for name in ("not_decoding", "foreign", "elsewhere")},
+        "runs": {each.name: figures_of(each) for each in found},
+    }
+
+
 def figures_of(outcome: Outcome) -> dict[str, Any]:
     """All counts of a run."""
-    figures = msgspec.to_builtins(outcome)
-    del figures["kills"], figures["losses"], figures["name"]
-    more = ("lost", "there", "elsewhere", "loads_per_request")
-    return {**figures, **{name: getattr(outcome, name) for name in more}}
+    counts = msgspec.to_builtins(outcome)
+    del counts["kills"], counts["losses"], counts["name"]
+    return counts | {name: getattr(outcome, name) for name in ("lost", "there", "elsewhere", "loads_per_request")}
 
 
 def table(found: Sequence[Outcome]) -> list[str]:

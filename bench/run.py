@@ -1,6 +1,6 @@
 """All benchmarks, one after the other; results go to docs/benchmarks.md with machine and date.
 
-    python -m bench.run [--only pick,gateway,scrape,sim,eventlog,thrash]
+    python -m bench.run [--only pick,gateway,scrape,sim,eventlog,thrash,pins,disagg,disagg_live]
 
 Run it on a machine that does nothing else. Each benchmark prints JSON; the page shows the figures beside their aims.
 """
@@ -25,6 +25,9 @@ BENCHMARKS = {
     "sim": ["--brief", "--json"],
     "eventlog": [],
     "thrash": ["--json"],
+    "pins": ["--json"],
+    "disagg": ["--json"],
+    "disagg_live": ["--requests", "300", "--rate", "10", "--json"],
 }
 AIMS: dict[str, list[tuple[str, str, str]]] = {
     "pick": [
@@ -61,6 +64,20 @@ AIMS: dict[str, list[tuple[str, str, str]]] = {
         ("bytes_per_request", "bytes per request, its share of scrapes included", "-"),
     ],
     "thrash": [],
+    "pins": [
+        ("seconds", "seconds to count 50 million rows of logs in Parquet", "≤ 60"),
+        ("cpu_seconds", "CPU seconds of that", "-"),
+        ("most_rss_mb", "peak memory, MB", "≤ 2,000"),
+    ],
+    "disagg": [],
+    "disagg_live": [
+        ("loads_against_both", "loads per request of pairs, times those of pods that do both", "≤ 2.2"),
+        ("not_decoding", "answers of pods that only prefill, in all runs", "0"),
+        ("foreign", "KV or answers of another adapter, in all runs", "0"),
+        ("late", "adapters of pairs that began to come when the KV was there", "0"),
+        ("late_independently", "the same, chosen independently", "-"),
+        ("elsewhere", "requests lost that were not in flight at a pod that was killed, in all runs", "0"),
+    ],
 }
 
 
