@@ -42,6 +42,11 @@ async def test_trtllm_is_asked_for_one_token_and_told_where_it_is(command, event
     assert stub.headers[0]["x-lorapick-touch"] == "1"
 
 
+async def test_trtllm_answers_under_a_name_of_its_own():
+    stub = Stub(touch=(200, {"model": "Llama-3.1-8B-Instruct", "choices": [{"text": "x"}]}))
+    assert name_of(await came_of(stub, TOUCH, engine=Engine.TRTLLM)) == "Touched"
+
+
 @pytest.mark.parametrize(("command", "event"), [(LOAD, "LoadSucceeded"), (TOUCH, "Touched")])
 async def test_triton_is_asked_by_one_name(command, event):
     stub = Stub(touch=(200, {"id": "cmpl-1", "model": "base_lora_ad", "choices": [{"text": "x"}]}))
@@ -94,7 +99,7 @@ async def test_trtllm_is_told_no_path_that_is_not_allowed():
         (Engine.TRTLLM, (422, {"detail": [{"type": "extra_forbidden"}]}), "status 422", True),
         (Engine.TRTLLM, (404, {"detail": "Not Found"}), "serve it through its OpenAI server", True),
         (Engine.TRTLLM, (200, {"no": "completion"}), "no completion", False),
-        (Engine.TRTLLM, (200, {"choices": [], "model": "else"}), "another model answered", False),
+        (Engine.TRITON, (200, {"choices": [], "model": "else"}), "another model answered", False),
         (Engine.TRITON, (400, {"detail": "Unknown LoRA: ad; for model: base_lora_ad"}), "does not serve", True),
         (Engine.TRITON, (400, {"detail": "Unknown model: base_lora_ad"}), "does not serve", True),
         (Engine.TRITON, (503, b"<html>"), "status 503", False),

@@ -85,7 +85,8 @@ class ByRequestDriver:
         raise ProblemError(why, lasting=True, outcome=Outcome.REFUSED)
 
     async def _ask(self, door: Door, adapter: AdapterName, *, source: str | NoSourceError) -> None:
-        answer = await ask(door, adapter, words=_words(door, adapter, source=source))
+        words, repeats = _words(door, adapter, source=source), self._engine is Engine.TRITON
+        answer = await ask(door, adapter, words=words, repeats=repeats)
         if answer.status == 200:
             return
         if has_no_route(answer):

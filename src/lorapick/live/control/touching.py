@@ -47,8 +47,14 @@ async def touch(door: Door, adapter: AdapterName, *, words: Wording | None = Non
     raise answer.problem()
 
 
-async def ask(door: Door, adapter: AdapterName, *, words: Wording | None) -> Answer:
+async def ask(door: Door, adapter: AdapterName, *, words: Wording | None, repeats: bool = True) -> Answer:
     """Ask for one token; the answer, which is a completion if its status is 200.
+
+    Args:
+        door: the pod.
+        adapter: whose token.
+        words: how this engine is asked; None: by name.
+        repeats: answers of this engine name the model that was asked for; else one name of their own.
 
     Raises:
         ProblemError: it has that status and is none, or another model answered.
@@ -57,16 +63,16 @@ async def ask(door: Door, adapter: AdapterName, *, words: Wording | None) -> Ans
     body = {"model": model_for(words, PATH), "prompt": _PROMPT, "max_tokens": 1, **words.fields}
     answer = await door.post(PATH, body, headers=HEADERS)
     if answer.status == 200:
-        _check(answer, (None, adapter, words.model))
+        _check(answer, names=(None, adapter, words.model) if repeats else None)
     return answer
 
 
-def _check(answer: Answer, names: tuple[str | None, ...]) -> None:
+def _check(answer: Answer, *, names: tuple[str | None, ...] | None) -> None:
     try:
         completion = msgspec.json.decode(answer.body, type=_Completion)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProblemError(f"no completion ({error}): {answer.told()}") from None
-    if completion.model not in names:
+    if names is not None and completion.model not in names:
         raise ProblemError(f"another model answered: {completion.model!r}")
 
 
