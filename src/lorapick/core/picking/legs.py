@@ -30,8 +30,8 @@ class LegRows(NamedTuple):
     """The same of all pods, by row. `total` has an infinite element more, which row -1 means: no pod."""
 
     places: Places
-    share: NDArray[np.float64] | None
-    """Of the prompt, cached on each row; None: nowhere anything."""
+    uncached: NDArray[np.float64]
+    """Tokens of the prompt that are not cached on each row."""
     wait: NDArray[np.float64]
     """Until the adapter is there (see `pairing.load_costs`)."""
     price: NDArray[np.float64]
@@ -39,10 +39,8 @@ class LegRows(NamedTuple):
     """Of rows that cannot prefill it means nothing."""
     total: NDArray[np.float64]
     """Seconds + price."""
-    best: int
-    of_zone: NDArray[np.intp]
-    """Row of the best leg by code of the zone; -1: none."""
-    of_node: NDArray[np.intp]
+    best: NDArray[np.intp]
+    """Row of the best leg by place, a look-up of `places`; -1: none there."""
 
     def leg(self, row: int) -> Leg:
         """One of them as a value."""
@@ -54,19 +52,19 @@ class LegRows(NamedTuple):
 class BestByPlace(Mapping[str, Leg]):
     """The best leg of each zone or node, by name, made when somebody asks."""
 
-    __slots__ = ("_codes", "_found", "_rows")
+    __slots__ = ("_codes", "_rows")
 
-    def __init__(self, rows: LegRows, *, codes: Mapping[str, int], found: NDArray[np.intp]) -> None:
-        self._rows, self._codes, self._found = rows, codes, found
+    def __init__(self, rows: LegRows, codes: Mapping[str, int]) -> None:
+        self._rows, self._codes = rows, codes
 
     def __getitem__(self, place: str) -> Leg:
-        row = int(self._found[self._codes[place]])
+        row = int(self._rows.best[self._codes[place]])
         if row < 0:
             raise KeyError(place)
         return self._rows.leg(row)
 
     def __iter__(self) -> Iterator[str]:
-        return (place for place, code in self._codes.items() if self._found[code] >= 0)
+        return (place for place, code in self._codes.items() if self._rows.best[code] >= 0)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -171,54 +171,35 @@ def load_cost_rows(query: Query, columns: PodColumns) -> tuple[Doubles, Doubles]
 
 def split_rows(query: Query, columns: PodColumns, *, legs: Legs, rows: LegRows) -> Doubles:
     """Seconds of `split` of all rows."""
-    settings, costs, others = legs.settings, query.costs, columns.vectors().load
-    uncached = legs.tokens * (1.0 if rows.share is None else 1.0 - rows.share)
+    settings, costs, others, wait = legs.settings, query.costs, columns.vectors().load, rows.wait
     answer = costs.base + 2.0 * costs.each * others + rows.price
-    alone: Doubles = rows.wait + legs.per_token * uncached * (1.0 + others) + answer
     leg, transfer = _nearest_rows(legs, rows)
     arrives = rows.seconds[leg] + transfer
-    decode = np.maximum(0.0, rows.wait - arrives) + answer
-    counted = arrives + decode + (np.minimum(rows.wait, arrives) + rows.price[leg])
+    decode = np.maximum(0.0, wait - arrives) + answer
+    counted: Doubles = arrives + decode + (np.minimum(wait, arrives) + rows.price[leg])
     elsewhere = leg != rows.places.each
     if settings.decide is Decide.TOKENS:
-        elsewhere &= uncached >= settings.uncached_tokens
-    elif settings.decide is Decide.COST:
+        elsewhere &= rows.uncached >= settings.uncached_tokens
+    if settings.decide in (Decide.TOKENS, Decide.ALWAYS) and elsewhere.all():
+        return counted
+    alone: Doubles = wait + legs.per_token * rows.uncached * (1.0 + others) + answer
+    if settings.decide is Decide.NEVER:
+        return alone
+    if settings.decide is Decide.COST:
         elsewhere &= counted < alone
-    elif settings.decide is Decide.NEVER:
-        elsewhere[:] = False
     return np.where(elsewhere, counted, alone)
-
-
-Near = tuple[NDArray[np.intp], Doubles, Doubles]
-"""By row: the row of a leg, what the transfer takes, and what the two count."""
 
 
 def _nearest_rows(legs: Legs, rows: LegRows) -> tuple[NDArray[np.intp], Doubles]:
     """`_nearest` of all rows: the row of the leg, and what the transfer takes."""
-    places, best, total = rows.places, rows.best, rows.total
-    zone, node = places.zone, places.node
+    places, zone, node = rows.places, rows.places.zone, rows.places.node
     same_node, same_zone, elsewhere = transfers(legs.tokens, settings=legs.settings)
-    moved = np.where(node == node[best], same_node, np.where(zone == zone[best], same_zone, elsewhere))
-    moved[best] = 0.0
-    found: Near = np.full(len(zone), best), moved, total[best] + moved
-    if places.zone_codes:
-        near = rows.of_zone[zone]
-        moved = np.where(node[near] == node, same_node, same_zone)
-        moved[near == places.each] = 0.0
-        found = _nearer(found, (near, moved, total[near] + moved))
-    if places.node_codes:
-        near = rows.of_node[node]
-        moved = np.where(near == places.each, 0.0, same_node)
-        found = _nearer(found, (near, moved, total[near] + moved))
-    return found[0], found[1]
-
-
-def _nearer(one: Near, other: Near) -> Near:
-    """Of two legs for each row the one that counts less; of equals the first."""
-    less = other[2] < one[2]
-    for best, than in zip(one, other, strict=True):
-        np.copyto(best, than, where=less)
-    return one
+    near = rows.best[places.of_row]
+    moved = np.where(node[near] == node, same_node, np.where(zone[near] == zone, same_zone, elsewhere))
+    moved[near == places.each] = 0.0
+    # The first of equals: the best of all, of the zone, of the node.
+    nearest = (rows.total[near] + moved).argmin(axis=0)
+    return near[nearest, places.each], moved[nearest, places.each]
 
 
 class Pairs:
@@ -226,6 +207,7 @@ class Pairs:
 
     name = "pairs"
     coalesces = True
+    waits = True
     keeps_sessions = True
     reads: tuple[str, ...] = ("load", "load_price")
     counts_in_flight = False

@@ -19,6 +19,7 @@ from lorapick.core.picking.filters import LOADING, eligible, passing
 from lorapick.core.picking.legs import BestByPlace, Leg, LegRows, Legs
 from lorapick.core.picking.pairing import load_cost_rows, load_costs
 from lorapick.core.picking.pick import LOOP_ROWS
+from lorapick.core.picking.places import EVERYWHERE, NOWHERE
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.units import Seconds, Tokens
@@ -58,20 +59,12 @@ def as_leg(query: Query) -> Query:
     return found
 
 
-def _filtered(query: Query) -> Query:
-    """What filters read of `as_leg`, no more."""
-    found = Query(query.request_id, query.adapter)
-    found.codes, found.base, found.rank, found.mask = query.codes, query.base, query.rank, query.mask
-    found.ignore_stale, found.prefill = query.ignore_stale, True
-    return found
-
-
 # -- one by one
 
 
 def find_by_loop(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
     """Row after row; best for some dozens of pods."""
-    rows, codes = passing(_filtered(query), columns, now=now), query.codes
+    rows, codes = passing(as_leg(query), columns, now=now), query.codes
     if asked.paused:
         rows = [row for row in rows if row not in asked.paused]
     if not asked.may_load and codes is not None:
@@ -114,7 +107,7 @@ def _best_of_each_place(columns: PodColumns, legs: list[Leg], *, asked: Asked) -
 
 def find_by_columns(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
     """All rows at once; best for hundreds and thousands of pods."""
-    may = eligible(_filtered(query), columns, now=now)
+    may = eligible(as_leg(query), columns, now=now)
     for row in asked.paused:
         may[row] = False
     if not asked.may_load and query.codes is not None:
@@ -123,39 +116,35 @@ def find_by_columns(query: Query, columns: PodColumns, *, now: Seconds, asked: A
     if not len(rows):
         return None
     found = _rows_of(query, columns, rows=rows, asked=asked)
-    places = found.places
     return Legs(
         asked.settings,
         asked.tokens,
         asked.per_token,
-        found.leg(found.best),
-        BestByPlace(found, codes=places.zone_codes, found=found.of_zone),
-        BestByPlace(found, codes=places.node_codes, found=found.of_node),
+        found.leg(int(found.best[EVERYWHERE])),
+        BestByPlace(found, found.places.zone_codes),
+        BestByPlace(found, found.places.node_codes),
         found,
     )
 
 
 def _rows_of(query: Query, columns: PodColumns, *, rows: NDArray[np.intp], asked: Asked) -> LegRows:
-    count, free = columns.rows, columns.vectors().free_slots
-    places = columns.places(asked.settings.node_label)
+    count, tokens = columns.rows, asked.tokens
+    uncached = np.full(count, tokens * 1.0)
+    for row, cached in query.kv.items():
+        uncached[row] = tokens * (1.0 - cached)
+    work = uncached
+    if asked.queued:
+        work = uncached.copy()
+        work[[*asked.queued]] += [*asked.queued.values()]
     wait, price = load_cost_rows(query, columns)
-    share = None
-    work = np.full(count, asked.tokens * (1.0 - 0.0))
-    if query.kv:
-        share = np.zeros(count)
-        for row, cached in query.kv.items():
-            share[row] = cached
-        work = asked.tokens * (1.0 - share)
-    for row, queued in asked.queued.items():
-        work[row] = queued + work[row]
     seconds = asked.per_token * work + wait
-    total = np.full(count + 1, inf)
-    total[:count] = seconds + price
-    order = np.lexsort((-free[rows], total[rows]))
-    backwards = rows[order][::-1]
-    # Of several values for one element the last one stays: the best leg of the place.
-    of_zone, of_node = np.full(places.zones, -1), np.full(places.nodes, -1)
-    of_zone[places.zone[backwards]] = backwards
-    of_node[places.node[backwards]] = backwards
-    of_zone[len(places.zone_codes) :] = of_node[len(places.node_codes) :] = -1
-    return LegRows(places, share, wait, price, seconds, total, int(backwards[-1]), of_zone, of_node)
+    total = np.empty(count + 1)
+    np.add(seconds, price, out=total[:count])
+    total[count] = inf
+    places = columns.places(asked.settings.node_label)
+    # Worst first: of several values for one element the last one stays.
+    ranked = rows[np.lexsort((-columns.vectors().free_slots[rows], total[rows]))[::-1]]
+    best = np.full(places.count, -1)
+    best[places.of_row[:, ranked]] = ranked
+    best[NOWHERE] = -1
+    return LegRows(places, uncached, wait, price, seconds, total, best)

@@ -1,7 +1,7 @@
 """Codes of zones and nodes."""
 
 from lorapick.core.columns import PodColumns
-from lorapick.core.picking.places import Places
+from lorapick.core.picking.places import EVERYWHERE, NOWHERE, Places
 from lorapick.model.pods import Pod
 
 
@@ -17,9 +17,10 @@ def test_equal_codes_are_one_place_and_no_name_is_none():
     assert places.node[0] == places.node[2] == places.node_codes["n"]
     assert len({*places.zone.tolist()}) == 4
     assert len({*places.node.tolist()}) == 4
-    assert max(places.zone) < places.zones
-    assert max(places.node) < places.nodes
-    assert all(code >= len(places.zone_codes) for code in places.zone[[1, 4]])
+    assert len({EVERYWHERE, *places.zone_codes.values(), *places.node_codes.values()}) == places.count - 1 == 4
+    assert places.of_row[0].tolist() == [EVERYWHERE] * 5
+    assert places.of_row[1].tolist() == [1, NOWHERE, 2, 1, NOWHERE]
+    assert places.of_row[2].tolist() == [3, NOWHERE, 3, NOWHERE, NOWHERE]
 
 
 def test_another_label_names_other_nodes():
