@@ -6,7 +6,7 @@ from sim_helpers import SCENARIO
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.disaggregation import Choice, Decide
 from lorapick.model.pods import Role
-from lorapick.sim.build import pods_of, world_of
+from lorapick.sim.build import arrivals_of, pods_of, world_of
 from lorapick.sim.metrics import METRICS
 from lorapick.sim.run import Options, run
 from lorapick.sim.scenario_text import parse_scenario
@@ -110,15 +110,45 @@ def test_nothing_is_lost_between_two_pods(policy):
     assert prefill.gpu.plus(decode.gpu).total == pytest.approx(4 * whole.length)
 
 
+def played(slots):
+    """A whole run with so many slots on each pod that prefills, and what its picker counted."""
+    roles = f"{{prefill: {{pods: 2, slots: {slots}}}, decode: 2}}"
+    scenario = tiny(SPLIT, **LONG | {"fleet.roles": roles, "run.warm_up": "0s"})
+    worlds = []
+    report = run(scenario, policy="cost", options=Options(prepare=worlds.append))
+    return report, worlds[0].fleet.state.tally.splits, scenario
+
+
 def test_sides_do_what_they_are_for():
-    report = run(tiny(SPLIT, **LONG), policy="cost")
+    report, splits, scenario = played(slots=4)
     prefill, decode = report.sides
-    assert prefill.share("prefill") > 3 * decode.share("prefill")
+    prompts = [each.prompt_tokens for each in arrivals_of(scenario, scenario.run.seed)]
+    short = sum(tokens < 100 for tokens in prompts[: report.whole.arrivals])
+    assert short > 0
+    assert splits == {"split": report.whole.arrivals - short, "alone": short}
+    # What the pods that decode prefill are the short prompts.
+    assert decode.share("prefill") < 0.01 * prefill.share("prefill")
     assert decode.share("decode") > 3 * prefill.share("decode")
-    assert METRICS["split_share"].of(report.whole) > 0.5
+    assert METRICS["split_share"].of(report.whole) > 0.9
     assert METRICS["tpot_p95_ms"].of(report.whole) > 10
     assert METRICS["transfer_p95_ms"].of(report.whole) >= 5
     assert METRICS["goodput"].of(report.whole) is None  # nothing was promised
+
+
+def test_where_no_pod_that_prefills_has_a_slot_the_prompt_stays():
+    report, splits, _ = played(slots=1)
+    prefill, decode = report.sides
+    roomy, _, _ = played(slots=4)
+    stayed = splits["nobody_prefills"]
+    # Four adapters, two slots: who finds both in use, or a load there, is prefilled where it is decoded.
+    assert stayed > 10
+    assert splits.total() == report.whole.arrivals == roomy.whole.arrivals
+    assert report.whole.handed["begun"] == splits["split"]
+    # The same prompts are prefilled, here or there.
+    whole, moved = (sum(side.gpu.prefill for side in each.sides) for each in (roomy, report))
+    assert moved == pytest.approx(whole, rel=0.05)
+    share = decode.gpu.prefill / (prefill.gpu.prefill + decode.gpu.prefill)
+    assert share == pytest.approx(stayed / splits.total(), abs=0.05)
 
 
 def test_goodput_is_what_keeps_the_promise():
