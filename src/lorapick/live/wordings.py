@@ -44,8 +44,8 @@ class Wordings:
         try:
             words = self._of(answer.target, adapter)
         except WordingError as error:
-            return self._refused(answer, adapter, error)
-        targets = [target for target in answer.fallbacks if self._same(target, adapter, words)]
+            return self._refused(answer, adapter, error=error)
+        targets = [target for target in answer.fallbacks if self._same(target, adapter, words=words)]
         if words is None and len(targets) == len(answer.fallbacks):
             return answer
         return msgspec.structs.replace(answer, wording=words, fallbacks=tuple(targets))
@@ -56,13 +56,13 @@ class Wordings:
             return None
         return wording(pod, adapter, source=self.path_of(adapter))
 
-    def _same(self, target: Target, adapter: AdapterName, words: Wording | None) -> bool:
+    def _same(self, target: Target, adapter: AdapterName, *, words: Wording | None) -> bool:
         try:
             return self._of(target, adapter) == words
         except WordingError:
             return False
 
-    def _refused(self, answer: Dispatch, adapter: AdapterName, error: WordingError) -> Reject:
+    def _refused(self, answer: Dispatch, adapter: AdapterName, *, error: WordingError) -> Reject:
         if adapter not in self._told and len(self._told) < _MOST_LOGGED:
             self._told.add(adapter)
             log.warning("%s cannot be asked for %s: %s", answer.target.pod, adapter, error)

@@ -21,7 +21,7 @@ def families(*, config: PodConfig, stats: PodStats) -> Iterator[Metric]:
         "context": 0,
         "waiting": stats.waiting,
     }
-    yield _family("request", "request_type", requests)
+    yield _family("request", "request_type", values=requests)
     used = round(stats.kv_usage * config.kv_blocks)
     blocks = {
         "max": config.kv_blocks,
@@ -30,10 +30,10 @@ def families(*, config: PodConfig, stats: PodStats) -> Iterator[Metric]:
         "tokens_per": config.block_size,
         "fraction": stats.kv_usage,
     }
-    yield _family("kv_cache_block", "kv_cache_block_type", blocks)
+    yield _family("kv_cache_block", "kv_cache_block_type", values=blocks)
 
 
-def _family(kind: str, label: str, values: Mapping[str, float]) -> Metric:
+def _family(kind: str, label: str, *, values: Mapping[str, float]) -> Metric:
     name = f"nv_trt_llm_{kind}_metrics"
     family = GaugeMetricFamily(name, f"TRT LLM {kind} metrics", labels=(label, "model", "version"))
     for what, value in values.items():

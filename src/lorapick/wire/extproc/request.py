@@ -210,7 +210,7 @@ class Incoming:
         return messages.routed_headers(destination, headers=self._own_headers(), strip=self._strip())
 
     def forward(
-        self, destination: Destination, renaming: Renaming | None, fields: Mapping[str, Any] = {}
+        self, destination: Destination, renaming: Renaming | None, *, fields: Mapping[str, Any] = {}
     ) -> list[ProcessingResponse]:
         """Send the whole request on, with further fields for the pod; its body is let go."""
         body, self._body = self._body, b""

@@ -214,7 +214,7 @@ class Session:
         self._phase = _Phase.RUNNING
         wording = self._dispatch.wording if self._dispatch is not None else None
         fields = wording.fields if wording is not None else {}
-        return [Send(message) for message in self._incoming.forward(destination, self._renaming, fields)]
+        return [Send(message) for message in self._incoming.forward(destination, self._renaming, fields=fields)]
 
     def _refuse(self, refusal: Refusal) -> Commands:
         """Answer the client without having asked the picker."""
