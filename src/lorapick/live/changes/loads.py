@@ -59,7 +59,7 @@ class Loads:
                 t=t, id=i, adapter=name, pods=body.pods, replicas=body.replicas, selector=body.selector
             )
         )
-        notes += self._few(name, {None: len(body.pods)} if body.pods else _asked(self._door.state, name, body))
+        notes += self._few(name, {None: len(body.pods)} if body.pods else _asked(self._door.state, name, body=body))
         return self._door.done(name, f"load {name} {where}, once", event=event, notes=notes)
 
     def preload(self, name: AdapterName, body: PreloadBody) -> Done:
@@ -74,7 +74,7 @@ class Loads:
         )
         where = _where((), body.replicas, selector=body.selector)
         understood = f"load {name} {where}, and keep it for {body.lasts:g} s"
-        notes += self._few(name, _asked(self._door.state, name, body))
+        notes += self._few(name, _asked(self._door.state, name, body=body))
         return self._door.done(name, understood, event=event, notes=notes)
 
     def unload(self, name: AdapterName, pods: Sequence[PodName]) -> Done:
@@ -142,7 +142,7 @@ class Loads:
         there = [row for row in rows if is_resident(state, name, row=row)]
         if body.pods:
             return there == rows
-        return all(_count(state, there, side=side) >= copies for side, copies in _asked(state, name, body).items())
+        return all(_count(state, there, side=side) >= copies for side, copies in _asked(state, name, body=body).items())
 
     def _has(self, row: int, name: AdapterName) -> bool:
         """Whether a pod knows an adapter's name, or is being told."""
@@ -182,7 +182,7 @@ class Loads:
         return notes
 
 
-def _asked(state: FleetState, name: AdapterName, body: LoadBody | PreloadBody) -> dict[Side | None, int]:
+def _asked(state: FleetState, name: AdapterName, *, body: LoadBody | PreloadBody) -> dict[Side | None, int]:
     """Copies that are asked for by count, on each side: no more to prefill than pods that may have one."""
     want = Want(name, Why.OPERATOR, "", body.replicas, selector=body.selector)
     room = {side: len(candidates(state, want, side=side)) for side in sides.there(state)}
