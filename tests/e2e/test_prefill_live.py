@@ -87,6 +87,28 @@ async def test_a_pod_that_decodes_is_lost_during_the_prefill(stack):
     status, headers = await asked
     (other,) = set(DECODE) - {lost}
     assert (status, headers["x-lorapick-pod"], headers["x-lorapick-prefiller"] in PREFILL) == (200, other, True)
+    async with stack.session.get(stack.admin + "/v1/decisions?limit=1") as answer:
+        (row,) = (await answer.json())["decisions"]
+    assert (row["pod"], row["served_by"], row["prefill_came"]) == (lost, other, "prefilled")
+    async with stack.session.get(stack.admin + f"/v1/decisions/{row['request_id']}") as answer:
+        words = (await answer.json())["words"]
+    assert [line for line in words if f"the gateway said that {other} serves it" in line]
+
+
+async def test_a_pod_that_prefills_and_is_not_there_is_named_with_the_reason(stack):
+    for name in PREFILL:
+        stack.kill_pod(int(name[-1]))
+    status, headers = await ask(stack, "adapter-001")
+    assert status == 200
+    reason = headers.get("x-lorapick-local-prefill")
+    async with stack.session.get(stack.admin + "/v1/decisions?limit=1") as answer:
+        (row,) = (await answer.json())["decisions"]
+    async with stack.session.get(stack.admin + f"/v1/decisions/{row['request_id']}") as answer:
+        decision = await answer.json()
+    if reason is not None:  # the picker had not heard of it when it chose
+        assert (decision["came"][-1]["what"], decision["came"][-1]["why"]) == ("failed", reason)
+    else:
+        assert decision["unsplit"] == "nobody_prefills" and len(decision["prefill_side"]) == len(PREFILL)
 
 
 async def test_without_the_picker_what_clients_forge_is_gone_too(stack):

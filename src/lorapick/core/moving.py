@@ -79,7 +79,7 @@ def pod_lost(state: FleetState, row: int, *, pod: PodName, why: str, now: Second
     """
     effects: list[Effect] = []
     for flight in [*state.flights.values()]:
-        if not flight.reserved or flight.started:
+        if not flight.reserved:
             continue
         if flight.standby == row:
             standby.let_go(state, flight, now=now)

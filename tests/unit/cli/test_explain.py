@@ -1,6 +1,7 @@
 """`lorapick explain` against a real admin API with values that stand still."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from lorapick.cli.explain import register
 from lorapick.model.disaggregation import SplitCosts
-from lorapick.model.picks import Explanation
+from lorapick.model.picks import Explanation, PrefillVerdict
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
 from lorapick.testing.published import ValuesPublished, small_fleet, worked_example
@@ -17,6 +18,18 @@ from lorapick.testing.served import served
 from lorapick.wire.api import ExplanationDocument
 
 PAIR = SplitCosts(prefill=0.12, transfer=0.01, decode=0.05, alone=0.4)
+
+
+def on_side(pod: str, queue: float | None, *, reason: Reason | None = None, **fields: Any) -> PrefillVerdict:
+    parts = {"queue": queue, "load": 0.0, "prompt": 0.2, "transfer": 0.002, "besides": 0.0} if queue is not None else {}
+    return PrefillVerdict(pod=pod, reason=reason, **{"chosen": False, "tier": Tier.CPU, **parts, **fields})
+
+
+SIDE = (
+    on_side("pod-09", 0.01, chosen=True),
+    on_side("pod-10", 0.5, reason=Reason.OUTSCORED),
+    on_side("pod-11", None, reason=Reason.CIRCUIT_OPEN, tier=Tier.DISK, paused=True),
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +44,7 @@ def published() -> ValuesPublished:
         ),
         "split": msgspec.structs.replace(worked_example("split"), prefill="pod-09", prefill_tier=Tier.CPU, pair=PAIR),
         "alone": msgspec.structs.replace(worked_example("alone"), pair=PAIR),
+        "sides": msgspec.structs.replace(worked_example("sides"), prefill="pod-09", pair=PAIR, prefill_side=SIDE),
         "base": msgspec.structs.replace(worked_example("base"), adapter=None, degraded=True),
         "rounds": msgspec.structs.replace(
             worked_example("rounds"),
@@ -137,6 +151,17 @@ def test_both_ways_of_a_pair_in_figures(admin: str) -> None:
     at = told.index(figures[0])
     assert told[at : at + len(figures)] == figures
     assert "alone 0.4000 s taken" in lines("alone", "--admin", admin)
+
+
+def test_the_side_that_prefills_in_figures(admin: str) -> None:
+    said = lines("sides", "--admin", admin)
+    start = next(place for place, line in enumerate(said) if line.split()[:3] == ["to", "prefill", "for"])
+    assert [" ".join(line.split()) for line in said[start : start + 4]] == [
+        "to prefill for pod-02 queue load prompt transfer besides counted why not",
+        "pod-09 0.0100 0.0000 0.2000 0.0020 0.0000 0.2120 taken: cpu",
+        "pod-10 0.5000 0.0000 0.2000 0.0020 0.0000 0.7020 outscored: cpu",
+        "pod-11 - - - - - - circuit_open: disk; prefills failed there",
+    ]
 
 
 def test_base_model_on_old_reports(admin: str) -> None:

@@ -23,6 +23,7 @@ from lorapick.wire.kv_transfer import (
     read_params,
     read_prefill_answer,
     read_prefiller,
+    read_reason,
 )
 
 JSON = some.recursive(
@@ -249,3 +250,16 @@ def test_kv_of_something_else_is_useless(other, words):
     fits = {"base_model": "base", "adapter": "legal", "tokens": 20}
     assert OFFER.mismatch(**fits) is None
     assert words in OFFER.mismatch(**fits | other)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), [("no_kv", "no_kv"), ("", None), ("  ", None), ("a\nb\x1b[31m", "a?b?[31m")]
+)
+def test_reasons_of_pods(value, reason):
+    assert read_reason(value) == reason
+
+
+@given(some.text(max_size=500))
+def test_whatever_a_pod_says_is_short_and_printable(value):
+    reason = read_reason(value)
+    assert reason is None or (0 < len(reason) <= 64 and reason.isascii() and reason.isprintable())

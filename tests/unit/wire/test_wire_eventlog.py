@@ -247,3 +247,10 @@ def test_damage_is_an_error_or_a_log(data):
         return
     assert len(found) <= len(GOOD)
     assert reader.header.settings is not None
+
+
+def test_ends_of_prefills_in_older_logs_have_no_reason():
+    line = b'{"type":"PrefillEnded","t":1.0,"id":7,"request_id":"r1","ok":false}'
+    assert msgspec.json.decode(line, type=events.AnyEvent) == events.PrefillEnded(
+        t=1.0, id=7, request_id="r1", ok=False
+    )
