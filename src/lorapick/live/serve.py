@@ -184,7 +184,7 @@ async def _cluster(settings: Settings, parts: _Parts, *, beside: Path) -> Cluste
     if settings.discovery.kubernetes is None:
         return None
     access = await find_access(settings.discovery.kubernetes, beside=beside)
-    cluster = Cluster(settings, parts.driver, access)
+    cluster = Cluster(settings, parts.driver, access=access)
 
     def objectives(found: dict[str, int]) -> None:
         parts.priorities.clear()

@@ -99,23 +99,23 @@ class ApiServer:
         metadata.setdefault("uid", f"uid-{metadata['name']}")
         stamp = before["metadata"]["creationTimestamp"] if before is not None else _now()
         metadata.setdefault("creationTimestamp", stamp)
-        return await self._store(key, stored, "ADDED" if before is None else "MODIFIED")
+        return await self._store(key, stored, change="ADDED" if before is None else "MODIFIED")
 
-    async def merge(self, plural: str, name: str, patch: Mapping[str, Any], *, namespace: str = "default") -> Object:
+    async def merge(self, plural: str, name: str, *, patch: Mapping[str, Any], namespace: str = "default") -> Object:
         """Change some of an object."""
         key = (plural, namespace, name)
-        return await self._store(key, _merged(self.objects[key], patch), "MODIFIED")
+        return await self._store(key, _merged(self.objects[key], patch), change="MODIFIED")
 
     async def begin_delete(self, name: str, *, grace: float = DEFAULT_GRACE_S, namespace: str = "default") -> None:
         """Mark a pod as going, as the API server does at once."""
         until = datetime.now(UTC) + timedelta(seconds=grace)
         stamp = until.isoformat().replace("+00:00", "Z")
-        await self.merge("pods", name, {"metadata": {"deletionTimestamp": stamp}}, namespace=namespace)
+        await self.merge("pods", name, patch={"metadata": {"deletionTimestamp": stamp}}, namespace=namespace)
 
     async def delete(self, plural: str, name: str, *, namespace: str = "default") -> None:
         """Remove an object, as the kubelet has it removed in the end."""
         key = (plural, namespace, name)
-        await self._store(key, self.objects[key], "DELETED")
+        await self._store(key, self.objects[key], change="DELETED")
 
     def get(self, plural: str, name: str, *, namespace: str = "default") -> Object:
         """An object as it is."""
@@ -127,7 +127,7 @@ class ApiServer:
 
     # -- storage
 
-    async def _store(self, key: Key, item: Object, change: str) -> Object:
+    async def _store(self, key: Key, item: Object, *, change: str) -> Object:
         version = next(self._versions)
         item = {**item, "metadata": {**item["metadata"], "resourceVersion": str(version)}}
         before = self.objects.get(key)
@@ -161,15 +161,15 @@ class ApiServer:
                 item = self.objects.get((plural, namespace, name))
                 return _status(404, f"{plural} {name} not found") if item is None else web.json_response(item)
             if request.query.get("watch") == "true":
-                return await self._watch(request, plural, namespace)
-            return self._list(request, plural, namespace)
+                return await self._watch(request, plural, namespace=namespace)
+            return self._list(request, plural, namespace=namespace)
         body = await request.json()
         if request.method == "POST":
-            return await self._create(plural, namespace, body)
+            return await self._create(plural, body, namespace=namespace)
         return await self._update((plural, namespace, name), body, method=request.method, sub=sub)
 
-    def _list(self, request: web.Request, plural: str, namespace: str) -> web.Response:
-        items = [item for item in self.all(plural) if _fits(item, request.query, namespace)]
+    def _list(self, request: web.Request, plural: str, *, namespace: str) -> web.Response:
+        items = [item for item in self.all(plural) if _fits(item, request.query, namespace=namespace)]
         limit, start = int(request.query.get("limit", "0")), int(request.query.get("continue", "0"))
         page = items[start : start + limit] if limit else items
         more = str(start + limit) if limit and start + limit < len(items) else ""
@@ -177,20 +177,28 @@ class ApiServer:
         metadata = {"resourceVersion": str(version), "continue": more}
         return web.json_response({"kind": "List", "metadata": metadata, "items": page})
 
-    async def _watch(self, request: web.Request, plural: str, namespace: str) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, plural: str, *, namespace: str) -> web.StreamResponse:
         since = int(request.query["resourceVersion"])
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         if since < self._oldest:
             return _status(410, "too old resource version")
         await response.prepare(request)
+        known = {
+            item["metadata"]["name"] for item in self.all(plural) if _fits(item, request.query, namespace=namespace)
+        }
         cut, deadline = self._cut, asyncio.get_running_loop().time() + float(request.query.get("timeoutSeconds", "60"))
         while not cut.is_set() and asyncio.get_running_loop().time() < deadline:
             for version, change, kind, item in [*self._log]:
                 if version <= since or kind != plural:
                     continue
                 since = version
-                if _fits(item, request.query, namespace):
+                name = item["metadata"]["name"]
+                if _fits(item, request.query, namespace=namespace):
+                    known.add(name)
                     await response.write(json.dumps({"type": change, "object": item}).encode() + b"\n")
+                elif name in known and item["metadata"]["namespace"] == namespace:
+                    known.discard(name)  # whoever leaves the selector is gone for this watch
+                    await response.write(json.dumps({"type": "DELETED", "object": item}).encode() + b"\n")
             if since < self._oldest:
                 error = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}
                 await response.write(json.dumps(error).encode() + b"\n")
@@ -202,7 +210,7 @@ class ApiServer:
             request.transport.abort()
         return response
 
-    async def _create(self, plural: str, namespace: str, body: Object) -> web.Response:
+    async def _create(self, plural: str, body: Object, *, namespace: str) -> web.Response:
         key = (plural, namespace, body["metadata"]["name"])
         if key in self.objects:
             return _status(409, f"{plural} {key[2]} already exists")
@@ -218,7 +226,7 @@ class ApiServer:
         changed = _merged(before, body) if method == "PATCH" else body
         if sub == "status":
             changed = {**before, "status": changed.get("status")}
-        return web.json_response(await self._store(key, changed, "MODIFIED"))
+        return web.json_response(await self._store(key, changed, change="MODIFIED"))
 
 
 def _place(path: str) -> tuple[str, str, str, str] | None:
@@ -232,7 +240,7 @@ def _place(path: str) -> tuple[str, str, str, str] | None:
     return plural, parts[1], parts[3] if len(parts) > 3 else "", parts[4] if len(parts) > 4 else ""
 
 
-def _fits(item: Object, query: Mapping[str, str], namespace: str) -> bool:
+def _fits(item: Object, query: Mapping[str, str], *, namespace: str) -> bool:
     metadata = item["metadata"]
     wanted = dict(part.split("=", 1) for part in query.get("labelSelector", "").split(",") if part)
     name = query.get("fieldSelector", "").removeprefix("metadata.name=")

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from lorapick.model.settings import KubernetesSettings
 from lorapick.model.units import Seconds
 from lorapick.wire.config import ConfigError, Problem
@@ -119,16 +121,12 @@ async def _of_kubeconfig(settings: KubernetesSettings, path: Path) -> Access:
         )
         contexts, current = config.list_kube_config_contexts(config_file=str(path))
         tls = _tls(found)
-    except (config.ConfigException, OSError, ValueError, KeyError) as error:
+    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, KeyError, TypeError) as error:
         raise _none(f"the kubeconfig {path} cannot be used: {error}") from None
-    chosen = next((each for each in contexts if each["name"] == settings.context), current)
+    chosen: Any = next((each for each in contexts if each["name"] == settings.context), current)
 
     async def headers() -> Mapping[str, str]:
-        if found.refresh_api_key_hook is not None:
-            renewed = found.refresh_api_key_hook(found)
-            if isinstance(renewed, Awaitable):
-                await renewed
-        token = found.get_api_key_with_prefix("BearerToken")
+        token = await found.get_api_key_with_prefix("BearerToken")  # renews it, where it can be
         return {"Authorization": token} if token else {}
 
     namespace = settings.namespace or chosen["context"].get("namespace") or DEFAULT_NAMESPACE

@@ -52,7 +52,7 @@ class Cluster:
     """Everything of one picker that needs the API server."""
 
     def __init__(
-        self, settings: Settings, driver: Driver, access: Access, *, environment: Mapping[str, str] | None = None
+        self, settings: Settings, driver: Driver, *, access: Access, environment: Mapping[str, str] | None = None
     ) -> None:
         """Ask for nothing yet; from here on commands to pods are fenced.
 
@@ -78,7 +78,7 @@ class Cluster:
         self._statuses = Statuses(self.client, self.leader, counts=self.counts, identity=identity)
         self._endpoints = EndpointList(_defaults(settings), self.counts)
         self._pods = PodSet(driver.submit)
-        self._wishes = Wishes(driver, DriverOperations(driver), settings)
+        self._wishes = Wishes(driver, DriverOperations(driver), settings=settings)
         self._names = _Names(self.counts)
         self._outcomes: dict[str, Outcome] = {}
         self._priorities: dict[str, int] = {}
@@ -193,7 +193,7 @@ class Cluster:
         found = {}
         for name, outcome in self._outcomes.items():
             if name in objects:
-                found[name] = truth(state, self._names.with_problem(outcome), objects[name], now=now)
+                found[name] = truth(state, self._names.with_problem(outcome), item=objects[name], now=now)
         return found | self._names.unreadable(objects)
 
 

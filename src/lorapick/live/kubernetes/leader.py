@@ -119,13 +119,13 @@ class Leader:
         except ApiError as error:
             if error.status != 404:
                 raise
-            return await self._write("POST", self._leases, {"metadata": {"name": self._name}})
+            return await self._write("POST", self._leases, lease={"metadata": {"name": self._name}})
         holder = look(lease, "spec", "holderIdentity")
         self._see(lease)
         self.holder = holder if isinstance(holder, str) and holder else None
         if self.holder not in (None, self.identity) and not self._is_over(lease, now=asked):
             return False
-        return await self._write("PUT", f"{self._leases}/{self._name}", lease)
+        return await self._write("PUT", f"{self._leases}/{self._name}", lease=lease)
 
     def _see(self, lease: Mapping[str, Any]) -> None:
         spec = lease.get("spec")
@@ -139,7 +139,7 @@ class Leader:
         lasts = seconds if isinstance(seconds, int) and seconds > 0 else self._settings.duration
         return self._seen is not None and now >= self._seen.at + lasts
 
-    async def _write(self, method: str, path: str, lease: Mapping[str, Any]) -> bool:
+    async def _write(self, method: str, path: str, *, lease: Mapping[str, Any]) -> bool:
         """Ours when it is as it was when it was read: the server compares resource versions."""
         spec, now = look(lease, "spec") or {}, time.time()
         ours = look(spec, "holderIdentity") == self.identity

@@ -54,7 +54,7 @@ class Budget:
         return True
 
 
-def truth(state: FleetState, outcome: Outcome, item: Object, *, now: Seconds) -> AdapterTruth:
+def truth(state: FleetState, outcome: Outcome, *, item: Object, now: Seconds) -> AdapterTruth:
     """What is so of one LoraAdapter."""
     generation = look(item, "metadata", "generation")
     adapter = outcome.wish.adapter

@@ -47,7 +47,7 @@ class Outcome(msgspec.Struct, kw_only=True):
 class Wishes:
     """What the API server wants of one picker."""
 
-    def __init__(self, driver: Driver, operations: Operations, settings: Settings) -> None:
+    def __init__(self, driver: Driver, operations: Operations, *, settings: Settings) -> None:
         """Change nothing yet; `settings` are those of the configuration."""
         self._driver = driver
         self._operations = operations

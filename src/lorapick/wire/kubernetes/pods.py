@@ -20,7 +20,7 @@ from lorapick.model.pods import Engine, Pod, PodLimits, Role
 from lorapick.model.units import PodName, Seconds
 from lorapick.wire.config.roles import ENCODE, OF_LABEL, ROLE_LABEL
 from lorapick.wire.kubernetes.objects import Object, annotations_of, labels_of, look, moment, name_of
-from lorapick.wire.kubernetes.pool import Pool
+from lorapick.wire.kubernetes.pool import MOST_PORTS, Pool
 
 PREFIX = "lorapick.dev/"
 ACTIVE_PORTS = ("llm-d.ai/active-ports", "inference.networking.k8s.io/active-ports")
@@ -198,7 +198,7 @@ def _endpoint(
         engine=_engine(reading, of),
         base_model=reading.annotations.get(f"{PREFIX}base-model", "").strip() or of.base_model,
         limits=_limits(reading, kept=kept, defaults=of.limits),
-        eviction=_chosen(reading, "eviction", EVICTIONS, default="lru"),
+        eviction=_chosen(reading, "eviction", known=EVICTIONS, default="lru"),
         kv_events=_kv_events(reading, address=address, rank=rank),
         dcgm_url=_dcgm(reading),
     )
@@ -236,7 +236,7 @@ def _engine(reading: _Reading, of: Defaults) -> Engine:
     return of.engine
 
 
-def _chosen(reading: _Reading, word: str, known: Sequence[str] | Mapping[str, Any], *, default: str) -> str:
+def _chosen(reading: _Reading, word: str, *, known: Sequence[str] | Mapping[str, Any], default: str) -> str:
     raw = reading.annotations.get(PREFIX + word, default)
     if raw in known:
         return raw
@@ -246,7 +246,7 @@ def _chosen(reading: _Reading, word: str, known: Sequence[str] | Mapping[str, An
 
 def _kv_events(reading: _Reading, *, address: str, rank: int) -> str | None:
     """A rank of a data-parallel vLLM publishes on its own port, one after the other."""
-    port = reading.number(PREFIX + "kv-events-port", most=65_535 - rank)
+    port = reading.number(PREFIX + "kv-events-port", most=65_535 - MOST_PORTS)
     return None if port is None else f"tcp://{address.rpartition(':')[0]}:{port + rank}"
 
 

@@ -12,7 +12,8 @@ from lorapick.live.driver import Driver
 from lorapick.live.kubernetes.access import Access
 from lorapick.live.kubernetes.cluster import Cluster
 from lorapick.model.effects import Effect
-from lorapick.model.events import Event
+from lorapick.model.events import Event, PodReported
+from lorapick.model.pods import PodReport
 from lorapick.model.settings import DiscoverySettings, KubernetesSettings, LeaderSettings, Settings
 from lorapick.testing.apiserver import ApiServer
 
@@ -63,7 +64,7 @@ class Picker:
         self.driver.control = self.control
         self.priorities: dict[str, int] = {}
         self.cluster = Cluster(
-            settings, self.driver, Access(server.url, namespace="default"), environment={"POD_NAME": name}
+            settings, self.driver, access=Access(server.url, namespace="default"), environment={"POD_NAME": name}
         )
         self.cluster.on_priorities = self._objectives
 
@@ -81,6 +82,14 @@ class Picker:
     def pods(self) -> dict[str, bool]:
         """Names of endpoints, and whether each drains."""
         return {each.name: self.state.loads[row].draining for row, each in self.state.columns.live()}
+
+    def report(self) -> int:
+        """All pods say that they are there, and have no adapters; how many there are."""
+        names = [*self.pods]
+        report = PodReport(registered=(), base_models=("llama",), running=0, waiting=0)
+        for name in names:
+            self.driver.submit(lambda t, i, name=name: PodReported(t=t, id=i, pod=name, report=report))
+        return len(names)
 
     def metric(self, name: str, **labels: str) -> float | None:
         for family in self.cluster.families.collect():
@@ -112,5 +121,5 @@ async def running(picker: Picker) -> AsyncIterator[Picker]:
 async def until(check: Callable[[], object], *, within: float = 10.0) -> None:
     """Wait for something to become so; how soon is not judged."""
     async with asyncio.timeout(within):
-        while not check():
+        while not check():  # noqa: ASYNC110 - what is waited for has no event of its own
             await asyncio.sleep(0.01)

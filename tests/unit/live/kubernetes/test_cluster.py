@@ -34,6 +34,10 @@ async def test_the_pools_pods_get_requests_as_they_come_and_go(server):
         await until(lambda: "b-rank-0" in picker.pods)
         await server.put("pods", pod("b", "10.0.0.2", ready=False))
         await until(lambda: "b-rank-0" not in picker.pods)
+        await server.put("pods", pod("d", "10.0.0.4"))
+        await until(lambda: "d-rank-0" in picker.pods)
+        await server.put("pods", pod("d", "10.0.0.4", app="other"))
+        await until(lambda: "d-rank-0" not in picker.pods)
         await server.delete("pods", "a")
         await until(lambda: "a-rank-0" not in picker.pods)
         assert picker.pods == {"c-rank-0": False}
