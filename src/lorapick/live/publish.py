@@ -206,6 +206,8 @@ class AdapterRow(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 0
     """Requests for it since the picker started."""
     in_flight: int = 0
+    sides: dict[str, tuple[PodName, ...]] = {}
+    """Of a fleet that splits requests, side -> pods of it that have the adapter in a slot; {}: there is one side."""
 
 
 class DecisionRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from lorapick.core.columns import REASONS
 from lorapick.core.explain import Decision
 from lorapick.core.fleet import Fleet
 from lorapick.core.picking.filters import STALE
+from lorapick.core.placement import sides
 from lorapick.core.placement.commands import Kind
 from lorapick.core.signals.views import look
 from lorapick.live.control.counts import ControlCounts
@@ -192,7 +195,12 @@ class PublishedViews:
 
     def residency(self) -> Sequence[Belief]:
         """Every belief, by pod and adapter."""
-        return [*self._driver.fleet.state.residency.beliefs()]
+        state = self._driver.fleet.state
+        beliefs = state.residency.beliefs()
+        if len(sides.there(state)) == 1:
+            return [*beliefs]
+        of = {name: sides.of(state, row) for name, row in state.columns.row_of.items()}
+        return [replace(belief, side=of[belief.pod]) for belief in beliefs]
 
     def memory(self, *, least: Tier = Tier.CPU) -> Mapping[PodName, Sequence[InMemory]]:
         """What each pod has in some memory, without making all that is believed of it."""
@@ -203,8 +211,11 @@ class PublishedViews:
         state = self._driver.fleet.state
         where: dict[AdapterName, dict[str, list[PodName]]] = {}
         in_flight: Counter[AdapterName] = Counter()
-        for belief in state.residency.beliefs():
+        on_side: dict[AdapterName, dict[str, list[PodName]]] = {}
+        for belief in self.residency():
             where.setdefault(belief.adapter, {}).setdefault(belief.tier.word, []).append(belief.pod)
+            if belief.side is not None and belief.tier.on_gpu:
+                on_side.setdefault(belief.adapter, {}).setdefault(belief.side.value, []).append(belief.pod)
             in_flight[belief.adapter] += belief.in_flight
         return [
             AdapterRow(
@@ -215,6 +226,7 @@ class PublishedViews:
                 pods={tier: tuple(pods) for tier, pods in where.get(name, {}).items()},
                 requests=state.tally.by_adapter[name],
                 in_flight=in_flight[name],
+                sides={side: tuple(pods) for side, pods in on_side.get(name, {}).items()},
             )
             for name in sorted({**dict.fromkeys(state.residency.names()), **dict.fromkeys(where)})
         ]

@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from lorapick.model.disaggregation import SplitCosts
+from lorapick.model.placement import Side
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
@@ -212,3 +213,5 @@ class Belief(msgspec.Struct, frozen=True, kw_only=True):
     """When the pod, or an answer of it, last spoke of this adapter; None: never."""
     evidence: Evidence | None = None
     """What spoke of it then."""
+    side: Side | None = None
+    """Of a fleet that splits requests, the pod's side; None: there is one side."""

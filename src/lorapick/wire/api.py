@@ -12,6 +12,7 @@ import msgspec
 
 from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.picks import Belief, Came, Explanation, PodVerdict, PrefillVerdict, Terms, Waited
+from lorapick.model.placement import Side
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.signals import SignalPoint
@@ -107,6 +108,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     age_s: Seconds | None = None
     """How long the tier has been this one."""
     evidence_age_s: Seconds | None = None
+    side: Side | None = None
+    """`prefill` or `decode` in a fleet that splits requests; None: there is one side."""
 
 
 class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +221,7 @@ def cell(belief: Belief, *, now: Seconds) -> Cell:
         evidence=belief.evidence,
         age_s=_age(belief.since, now),
         evidence_age_s=None if spoken is None else _age(spoken, now),
+        side=belief.side,
     )
 
 

@@ -1,6 +1,7 @@
 """Published values: they survive JSON, and the real views have their shape."""
 
 import msgspec
+import pytest
 
 from lorapick.live.driver import Driver
 from lorapick.live.envoy.counters import counters_of
@@ -9,6 +10,9 @@ from lorapick.live.metrics import Metrics
 from lorapick.live.publish import AdapterRow, AlertRow, DecisionRow, FleetSnapshot, Observer, Published, Totals
 from lorapick.live.published import PublishedViews
 from lorapick.live.transport_counts import TransportCounts
+from lorapick.model.adapters import Adapter
+from lorapick.model.events import PodAppeared
+from lorapick.model.pods import Pod, Role
 from lorapick.model.settings import Settings
 from lorapick.testing.published import small_fleet
 
@@ -78,3 +82,26 @@ def test_real_views_and_metrics_fit_the_protocols() -> None:
     assert rows == []
     assert [*views.residency()] == []
     assert views.explain("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("roles", "sides", "cells"),
+    [
+        (("prefill", "decode", "both"), {"prefill": ("pod-0",), "decode": ("pod-2",)}, ["prefill", "decode"]),
+        (("both", "both", "both"), {}, [None, None]),
+    ],
+)
+def test_adapters_and_cells_tell_the_side(
+    roles: tuple[str, ...], sides: dict[str, tuple[str, ...]], cells: list[str | None]
+) -> None:
+    driver = Driver(Settings(adapters=(Adapter(name="legal"),)), seed=0)
+    fleet = driver.fleet
+    for number, role in enumerate(roles):
+        pod = Pod(name=f"pod-{number}", address=f"10.0.0.{number}:8000", role=Role(role))
+        fleet.apply(PodAppeared(t=0.0, id=number, pod=pod), 0.0)
+    for number in (0, 2):
+        fleet.state.residency.arrived(number, "legal", now=0.0, seconds=None)
+    views = PublishedViews(driver)
+    (adapter,) = views.adapters()
+    assert adapter.sides == sides
+    assert [belief.side for belief in views.residency()] == cells

@@ -9,7 +9,6 @@ Not here: forecasts and the choice (see `core.forecast`), whether a load is allo
 
 from collections.abc import Iterable
 
-from lorapick.core.columns import TIER_BITS
 from lorapick.core.forecast.choose import choose
 from lorapick.core.forecast.history import BIN, bin_of
 from lorapick.core.placement import sides
@@ -19,7 +18,6 @@ from lorapick.core.placement.wants import Want
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, KeepDemand
 from lorapick.model.placement import Side, Why
-from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
 
@@ -77,14 +75,6 @@ def _residents(state: FleetState) -> Iterable[AdapterName]:
     return dict.fromkeys(name for row in rows for name in state.residency.home(row).shadow.gpu)
 
 
-def rows_holding(state: FleetState, name: AdapterName, *, side: Side = Side.DECODE) -> list[int]:
-    """Rows of a side that have an adapter in a slot or load it."""
-    codes = state.columns.adapters.get(name)
-    if codes is None:
-        return []
-    return [row for row in sides.rows_of(state, side) if codes[row] & TIER_BITS >= Tier.LOADING]
-
-
 def wants(state: FleetState) -> list[tuple[Want, bool]]:
     """Who is to be held now, best first, and whether it is there already."""
     ahead = state.placement.ahead
@@ -92,7 +82,7 @@ def wants(state: FleetState) -> list[tuple[Want, bool]]:
         return []
     found = []
     for place, name in enumerate(ahead.choice.hold):
-        there = bool(rows_holding(state, name))
+        there = bool(sides.holders(state, name))
         if there:
             ahead.brought[name] = None
         if there or place < ahead.choice.firm or name not in ahead.brought:
@@ -107,7 +97,7 @@ def to_touch(state: FleetState) -> list[Target]:
         return []
     found: dict[int, Target] = {}
     for name in [*ahead.touching]:
-        rows = rows_holding(state, name)
+        rows = sides.holders(state, name)
         if not rows or state.residency.home(rows[0]).busy(name):
             del ahead.touching[name]
         elif rows[0] not in found and rows[0] not in state.placement.commands.touches:

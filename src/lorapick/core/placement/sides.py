@@ -6,8 +6,11 @@ they are on that side alone. In a fleet that splits no requests, pods that only 
 brought to them. Not here: how many replicas a side has.
 """
 
+from lorapick.core.columns import TIER_BITS
 from lorapick.core.state import FleetState
 from lorapick.model.placement import Side
+from lorapick.model.tiers import Tier
+from lorapick.model.units import AdapterName
 
 DECODE, PREFILL = Side.DECODE, Side.PREFILL
 ONE, BOTH = (DECODE,), (DECODE, PREFILL)
@@ -31,3 +34,11 @@ def of(state: FleetState, row: int) -> Side | None:
 def rows_of(state: FleetState, side: Side) -> list[int]:
     """Pods of a side."""
     return [row for row in state.loads if of(state, row) is side]
+
+
+def holders(state: FleetState, name: AdapterName, *, side: Side = DECODE, least: Tier = Tier.LOADING) -> list[int]:
+    """Pods of a side that have an adapter in a slot or load it (`least`): the side's affinity map (docs/adr/0016)."""
+    codes = state.columns.adapters.get(name)
+    if codes is None:
+        return []
+    return [row for row in rows_of(state, side) if codes[row] & TIER_BITS >= least]

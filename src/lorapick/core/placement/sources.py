@@ -124,7 +124,7 @@ def _followers(found: Collected, *, now: Seconds) -> None:
             del placement.called[name]
         elif not placement.is_deprioritised(name) and _known(found.state, name):
             for side in found.sides:
-                rows = ahead.rows_holding(found.state, called.leader, side=side)
+                rows = sides.holders(found.state, called.leader, side=side)
                 found.give_side(called.want, side, near=rows[0] if rows else -1)
 
 
@@ -132,7 +132,7 @@ def _ahead(found: Collected) -> None:
     """Whoever is there stays there; whoever is not is brought to a pod that has room for it."""
     for want, there in ahead.wants(found.state):
         if there:
-            found.add(Target(ahead.rows_holding(found.state, want.adapter)[0], want.adapter, Why.FORECAST))
+            found.add(Target(sides.holders(found.state, want.adapter)[0], want.adapter, Why.FORECAST))
         else:
             found.give_side(want, Side.DECODE)
 

@@ -11,6 +11,7 @@ from lorapick.model.effects import Note, Touch
 from lorapick.model.placement import Side
 from lorapick.model.pods import Role
 from lorapick.model.settings import PlacementSettings, Settings
+from lorapick.model.tiers import Tier
 from lorapick.testing.playbook import plain_pod
 
 ROLES = {"p": Role.PREFILL, "d": Role.DECODE, "b": Role.BOTH}
@@ -81,6 +82,25 @@ def test_where_nobody_splits_pods_that_prefill_are_on_no_side():
     assert sides.of(book.fleet.state, row(book, "p1")) is None
     assert pin(book, "x", replicas=1) == [("Load", "b2", "x")]
     assert pinned(book) == ["b2"]
+
+
+def test_each_side_has_its_holders():
+    book = split("p1", "d2", "b3", "d4")
+    state = book.fleet.state
+    codes = state.columns.adapter_row("x")
+    for pod, tier in {"p1": Tier.GPU_IDLE, "d2": Tier.CPU, "b3": Tier.GPU_SERVING, "d4": Tier.LOADING}.items():
+        codes[row(book, pod)] = tier
+
+    def holders(side, **least):
+        return [state.columns.targets[each].pod for each in sides.holders(state, "x", side=side, **least)]
+
+    assert holders(Side.PREFILL) == ["p1"]
+    assert holders(Side.DECODE) == ["b3", "d4"]
+    assert holders(Side.DECODE, least=Tier.GPU_IDLE) == ["b3"]
+    assert sides.holders(state, "nobody's") == []
+    # Who changes its role takes what it holds to the other side.
+    state.columns.describe(row(book, "b3"), plain_pod("b3", role=Role.PREFILL))
+    assert (holders(Side.PREFILL), holders(Side.DECODE)) == (["p1", "b3"], ["d4"])
 
 
 # -- pins
