@@ -91,7 +91,7 @@ class Driver:
         self.on_pick: Callable[[Seconds], None] = lambda _: None
         """Told how long each decision took."""
         self.on_missing: Callable[[PodName], None] = lambda _: None
-        """Told when a pod answered 404: its list of models may be another than we know."""
+        """Told when a pod may have said that it has no such model: its list may be another than we know."""
         self.control: Controls | None = None
         """Tells pods what no request asks for; None: nobody does."""
         self.on_problem: Callable[[PlacementProblem], None] | None = None
@@ -220,7 +220,7 @@ class Driver:
         """Say that a dispatched request left."""
         self._addresses.pop(request_id, None)
         flight = self.fleet.state.flights.get(request_id)
-        if status == 404 and flight is not None and flight.pod is not None:
+        if flight is not None and flight.pod is not None and self.wordings.may_be_unknown(flight.pod, status):
             self.on_missing(flight.pod)
         usage = usage if usage is not None else Usage()
         self.submit(

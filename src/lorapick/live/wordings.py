@@ -22,6 +22,7 @@ from lorapick.wire.asking import WordingError, wording
 log = logging.getLogger(__name__)
 REFUSES_UNKNOWN = (Engine.VLLM, Engine.TRITON, Engine.LORAX)
 """Engines that refuse a name they do not serve; the others answer with the base model."""
+_SAYS_400 = (Engine.SGLANG, Engine.TRITON)
 _MOST_LOGGED = 1024
 """Adapters whose problem is remembered as told."""
 
@@ -49,6 +50,13 @@ class Wordings:
         if words is None and len(targets) == len(answer.fallbacks):
             return answer
         return msgspec.structs.replace(answer, wording=words, fallbacks=tuple(targets))
+
+    def may_be_unknown(self, name: PodName, status: int | None) -> bool:
+        """Whether a pod that answered an adapter's request so may have said that it does not serve the adapter."""
+        if status != 400:
+            return status == 404
+        pod = self._find(name)
+        return pod is not None and pod.engine in _SAYS_400
 
     def _of(self, target: Target, adapter: AdapterName) -> Wording | None:
         pod = self._find(target.pod)

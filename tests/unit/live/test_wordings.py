@@ -67,5 +67,10 @@ def test_who_cannot_be_asked_is_named_and_said_once(wordings, caplog):
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize(("pod", "statuses"), [("v1", [404]), ("s1", [400, 404]), ("t1", [404]), ("gone", [404])])
+def test_how_each_says_that_it_does_not_serve_an_adapter(wordings, pod, statuses):
+    assert [status for status in (None, 200, 400, 404, 500) if wordings.may_be_unknown(pod, status)] == statuses
+
+
 def test_a_fallback_that_cannot_be_asked_is_left_out(wordings):
     assert wordings.worded(dispatch("v1", "t1", "v2", adapter="new")).fallbacks == dispatch("v1", "v2").fallbacks
