@@ -13,10 +13,11 @@ from typing import Annotated
 import msgspec
 import typer
 
+from lorapick.cli.config_explain import explain
 from lorapick.cli.loading import load
 from lorapick.live.ledger.file import LedgerError, check_place
-from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
 from lorapick.model.settings import DiscoverySettings
+from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
 from lorapick.wire.config.later import HEADING
 from lorapick.wire.config.roles import ROLES_HEADING, roles_in_words
 
@@ -46,6 +47,7 @@ def register(app: typer.Typer) -> None:
     commands = typer.Typer(no_args_is_help=True, help="Check a configuration.")
     commands.callback()(_group)
     commands.command("check")(check)
+    commands.command("explain")(explain)
     app.add_typer(commands, name="config")
 
 
@@ -92,7 +94,7 @@ def examine(file: Path) -> Checked:
     Raises:
         ConfigError: all problems of the configuration; or, when it has none, those of the files that it names.
     """
-    loaded = load(file)
+    loaded = load(file, without_pods=True)
     settings = loaded.settings
     if settings.ledger.path is not None:
         try:
@@ -112,8 +114,6 @@ def examine(file: Path) -> Checked:
     )
 
 
-def _print(document: object) -> None:
-    print(json.dumps(document, indent=2))
 def _pods_from(discovery: DiscoverySettings) -> str:
     """Where the pods come from; those of a cluster are not asked for here."""
     cluster = discovery.kubernetes
@@ -122,3 +122,5 @@ def _pods_from(discovery: DiscoverySettings) -> str:
     return "Kubernetes labels" if cluster.pool is None else f"InferencePool {cluster.pool}"
 
 
+def _print(document: object) -> None:
+    print(json.dumps(document, indent=2))

@@ -1,7 +1,8 @@
 """A configuration with all that it names, read and checked in one go, for every command that takes one.
 
-In: the path of a configuration. Out: `Loaded`; or `ConfigError` with every problem of the configuration, its pods file
-and its catalogue. Not here: what is right (see `wire.config`), and following files that change (see `live.discovery`).
+In: the path of a configuration, lorapick's own or an `EndpointPickerConfig`. Out: `Loaded`; or `ConfigError` with every
+problem of the configuration, its pods file, its `EndpointPickerConfig` and its catalogue.
+Not here: what is right (see `wire.config`), and following files that change (see `live.discovery`).
 """
 
 from pathlib import Path
@@ -13,6 +14,7 @@ from lorapick.live.catalogue import CatalogueError, with_catalogue
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError, Later, Problem, later_keys, parse_settings, unreadable
+from lorapick.wire.config.epp import is_endpoint_picker, parse_endpoint_picker, with_endpoint_picker
 from lorapick.wire.config.roles import useless_roles
 from lorapick.wire.podsfile import parse_pods
 
@@ -40,15 +42,26 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
         return None if name is None else self.path.parent / name
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path, *, without_pods: bool = False) -> Loaded:
     """Read a configuration and what it names.
+
+    With `without_pods` an `EndpointPickerConfig` that says nothing of where pods are is good too.
 
     Raises:
         ConfigError: all problems of the configuration; or, when it has none, those of the files that it names.
     """
     content = _read(path)
+    if is_endpoint_picker(content):
+        return _load_picker(path, content, without_pods=without_pods)
     settings = parse_settings(content, file=str(path), policies=POLICIES)
     problems: list[Problem] = []
+    if settings.picking.endpoint_picker_config is not None:
+        picker_file = path.parent / settings.picking.endpoint_picker_config
+        try:
+            picker = parse_endpoint_picker(_read(picker_file), file=str(picker_file))
+            settings = with_endpoint_picker(settings, picker)
+        except ConfigError as error:
+            problems.extend(error.problems)
     try:
         settings = with_catalogue(settings, beside=path.parent)
     except CatalogueError as error:
@@ -64,6 +77,24 @@ def load(path: Path) -> Loaded:
         raise ConfigError(problems)
     later = later_keys(content, file=str(path))
     return Loaded(path=path, content=content, settings=settings, pods=pods, later=later)
+
+
+def _load_picker(path: Path, content: bytes, *, without_pods: bool) -> Loaded:
+    """An `EndpointPickerConfig` by itself: everything else is as by default, pods are those of its `file-discovery`."""
+    picker = parse_endpoint_picker(content, file=str(path))
+    settings = with_endpoint_picker(Settings(), picker)
+    pods: tuple[Pod, ...] = ()
+    if settings.discovery.file is not None:
+        pods_file = path.parent / settings.discovery.file
+        pods = parse_pods(_read(pods_file), file=str(pods_file), settings=settings)
+    elif not without_pods:
+        hint = (
+            "add a plugin of type file-discovery with the path of a list of pods, and name it under "
+            "dataLayer.discovery; or write a lorapick.yaml with discovery, and "
+            f"picking: {{endpoint_picker_config: {path.name}}}"
+        )
+        raise ConfigError([Problem(file=str(path), message="says nothing of where pods are", hint=hint)])
+    return Loaded(path=path, content=content, settings=settings, pods=pods, later=())
 
 
 def _read(path: Path) -> bytes:

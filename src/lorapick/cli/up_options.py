@@ -17,6 +17,7 @@ from lorapick.model.settings import ServerSettings, Settings
 from lorapick.model.units import Seconds
 from lorapick.pod.values import SPEEDS, SwapMode
 from lorapick.wire.config import one_per_key, verbatim
+from lorapick.wire.config.epp import is_endpoint_picker, parse_endpoint_picker
 from lorapick.wire.podsfile import parse_pods
 
 _EVERYWHERE = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - compared with, not listened on
@@ -186,7 +187,7 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
         fallbacks=settings.picking.fallbacks,
         pass_encoders=settings.disaggregation.pass_encoders,
         external=loaded.pods,
-        configuration=_overlay(loaded.content, flags, beside=path.parent.absolute()),
+        configuration=_overlay(loaded.content, flags, config=path.absolute()),
         seed=settings.seed,
     )
     names = tuple(adapter.name for adapter in settings.adapters)
@@ -203,9 +204,20 @@ def _configured(flags: Mapping[str, Any], path: Path) -> UpPlan:
     )
 
 
-def _overlay(content: bytes, flags: Mapping[str, Any], *, beside: Path) -> dict[str, Any]:
+def _naming(content: bytes, *, config: str) -> dict[str, Any]:
+    """A lorapick.yaml that says what an `EndpointPickerConfig` by itself does."""
+    picker = parse_endpoint_picker(content, file=config)
+    pods = {"discovery": {"file": picker.endpoints}} if picker.endpoints is not None else {}
+    return {"picking": {"endpoint_picker_config": config}, **pods}
+
+
+def _overlay(content: bytes, flags: Mapping[str, Any], *, config: Path) -> dict[str, Any]:
     """The operator's configuration but for what the flags and `up` itself say; it will lie in another directory."""
-    document = verbatim.read(content)
+    beside = config.parent
+    document = verbatim.read(content) if not is_endpoint_picker(content) else _naming(content, config=config.name)
+    picker = (document.get("picking") or {}).get("endpoint_picker_config")
+    if picker:
+        document["picking"] = {**document["picking"], "endpoint_picker_config": str(beside / picker)}
     discovery = document.pop("discovery", {})
     if "file" in discovery:
         document["discovery"] = {"file": str(beside / discovery["file"])}
@@ -226,7 +238,8 @@ def _overlay(content: bytes, flags: Mapping[str, Any], *, beside: Path) -> dict[
     if ledger.get("path"):
         document["ledger"] = {**ledger, "path": str(beside / ledger["path"])}
     if flags["policy"] is not None:
-        document["picking"] = {**document.get("picking", {}), "policy": flags["policy"]}
+        picking = {key: value for key, value in document.get("picking", {}).items() if key != "endpoint_picker_config"}
+        document["picking"] = {**picking, "policy": flags["policy"]}
     if flags["body"] is not None:
         document["server"] = {**document.get("server", {}), "body": flags["body"]}
     return document

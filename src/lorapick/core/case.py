@@ -72,6 +72,7 @@ def _query(state: FleetState, flight: Flight) -> Query:
         query.legs = splitting.find_legs(state, query, request=request)
     if isinstance(state.policy, ProfilePolicy):
         query.facts = facts.collect(state, flight, policy=state.policy)
+        query.ignore_full = not state.policy.waits
     if state.policy.counts_in_flight and query.adapter is not None:
         query.in_flight = state.residency.in_flight(query.adapter)
     return query

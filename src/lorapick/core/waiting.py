@@ -178,7 +178,7 @@ def _awaited(case: Case) -> int:
 
     Room is a seat, a slot, time for a load, less pressure.
     """
-    if not case.policy.coalesces:
+    if not case.policy.waits:
         return 0
     state, query, slots_full = case.state, case.query, CODE[Reason.SLOTS_FULL]
     for row, _ in state.columns.live():

@@ -36,3 +36,5 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True):
     """Picks the pod that answers; the only one where no other pod prefills."""
     prefill: Profile | None = None
     """Picks the pod that prefills for it; None: by `decode` too."""
+    waits: bool = False
+    """Whether a request that finds every pod full waits at the picker."""

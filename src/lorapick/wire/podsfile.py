@@ -1,4 +1,4 @@
-"""A pods file: a YAML list of pods, to `Pod` values.
+"""A pods file: a YAML list of pods, or llm-d's list of endpoints, to `Pod` values.
 
 In: the text, and what the configuration says about every pod. Out: the pods in the file's order; or `ConfigError` with
 every problem. Not here: reading the file, and noticing that it changed (see `live.discovery`).
@@ -9,6 +9,7 @@ import contextlib
 from lorapick.model.pods import Engine, Pod
 from lorapick.model.settings import Settings
 from lorapick.wire.config.document import Refused, Report, parse_document
+from lorapick.wire.config.epp.endpoints import are_endpoints, endpoints
 from lorapick.wire.config.pods import PodDefaults, pods
 
 
@@ -30,6 +31,6 @@ def parse_pods(content: bytes | str, *, file: str, settings: Settings) -> tuple[
     found: tuple[Pod, ...] = ()
     root = parse_document(content, report)
     with contextlib.suppress(Refused):
-        found = pods(defaults)(root)
+        found = (endpoints if are_endpoints(root) else pods)(defaults)(root)
     report.raise_if_any()
     return found

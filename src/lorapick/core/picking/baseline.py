@@ -15,6 +15,7 @@ class Baseline:
 
     coalesces = False
     """None of the systems that these policies stand for lets requests follow a load under way."""
+    waits = False
     keeps_sessions = False
     reads: tuple[str, ...] = ()
     counts_in_flight = False

@@ -27,6 +27,7 @@ class Cost:
 
     name = "cost"
     coalesces = True
+    waits = True
     keeps_sessions = True
     reads: tuple[str, ...] = ("load", "load_price")
     counts_in_flight = False

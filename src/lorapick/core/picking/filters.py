@@ -55,7 +55,7 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
             return view.pressure[row]
         if (tier < LOADING or tier == IDLE) and view.slots_left[row] <= (0.0 if pinned else view.kept[row]):
             return SLOTS_FULL
-    if view.queue[row] >= view.max_queue[row]:
+    if view.queue[row] >= view.max_queue[row] and not query.ignore_full:
         return QUEUE_FULL
     return 0
 
@@ -81,6 +81,7 @@ def passing(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
 def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
     """The tests of `veto` in one loop without a call per row."""
     oldest = float("-inf") if query.ignore_stale else now
+    any_queue = query.ignore_full
     # Columns are longer than `rows`; the range ends the loop.
     other_role = view.decode_only if query.prefill else view.prefill_only
     common = (range(view.rows), view.gate, other_role, view.queue, view.max_queue, view.fresh_until)
@@ -89,7 +90,7 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
         rows = [
             row
             for row, gate, other, queue, limit, fresh, kept in zip(*common, view.kept, strict=False)
-            if not gate and not other and queue < limit and fresh >= oldest and kept < inf
+            if not gate and not other and (queue < limit or any_queue) and fresh >= oldest and kept < inf
         ]
     else:
         # A rank that is not known is 0 and fits everywhere.
@@ -101,7 +102,7 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
             )
             if not gate
             and not other
-            and queue < limit
+            and (queue < limit or any_queue)
             and fresh >= oldest
             and (tier := code & bits)
             and (tier >= loading or not pressure)
@@ -120,7 +121,9 @@ def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.b
     """Rows that `veto` passes, all at once. Which filter refused the others is rebuilt only when someone asks."""
     view = columns.vectors()
     other_role = view.decode_only if query.prefill else view.prefill_only
-    may: NDArray[np.bool_] = (view.gate == 0) & (view.queue < view.max_queue) & (other_role == 0)
+    may: NDArray[np.bool_] = (view.gate == 0) & (other_role == 0)
+    if not query.ignore_full:
+        may &= view.queue < view.max_queue
     if not query.ignore_stale:
         may &= view.fresh_until >= now
     if query.base is not None:

@@ -22,6 +22,8 @@ class Policy(Protocol):
     name: str
     coalesces: bool
     """Whether requests for an adapter that is on its way follow the pod that loads it [R3.3]."""
+    waits: bool
+    """Whether a request that finds no room waits at the picker; where not, it is refused."""
     keeps_sessions: bool
     """Whether a session's last pod is taken before the best one, when both hold the adapter alike [R2.3]."""
     reads: tuple[str, ...]

@@ -88,8 +88,8 @@ class Query:
     """A request as filters and policies see it. Rows are those of the view it was prepared on."""
 
     __slots__ = (
-        "adapter", "base", "codes", "costs", "facts", "first_block", "ignore_stale", "in_flight", "kv", "legs", "mask",
-        "prefill", "rank", "request_id", "seed", "session_row",
+        "adapter", "base", "codes", "costs", "facts", "first_block", "ignore_full", "ignore_stale", "in_flight", "kv",
+        "legs", "mask", "prefill", "rank", "request_id", "seed", "session_row",
     )  # fmt: skip
 
     def __init__(self, request_id: RequestId, adapter: AdapterName | None) -> None:
@@ -121,6 +121,8 @@ class Query:
         """Whether a pod is looked for that does its prefill only."""
         self.legs: Legs | None = None
         """Who could prefill it elsewhere; None: nobody, or nobody is asked."""
+        self.ignore_full = False
+        """No queue is too long: for policies that neither hold nor shed."""
         self.ignore_stale = False
         """Last resort: pods with old reports may serve when no other can."""
 

@@ -37,6 +37,7 @@ class Weighted:
 
     name = "weighted"
     coalesces = True
+    waits = True
     keeps_sessions = True
     reads: tuple[str, ...] = ()
     counts_in_flight = False

@@ -8,6 +8,7 @@ import ipaddress
 import itertools
 from collections.abc import Collection
 
+from lorapick.core.picking.epp.policy import NAME as PROFILES
 from lorapick.core.placement.calendar import CalendarError, week_minute
 from lorapick.model.settings import (
     AdmissionSettings,
@@ -56,13 +57,31 @@ def _check_weights(at: At, weights: Weights) -> None:
         at.note("all weights are 0, so all pods would score alike; give at least one a weight", value="")
 
 
+def _check_picking(at: At, picking: PickingSettings) -> None:
+    written = at.find("policy")
+    if written is None:
+        return
+    if picking.endpoint_picker_config is None and picking.policy == PROFILES:
+        written.note("needs endpoint_picker_config, the file that says how pods are picked")
+    elif picking.endpoint_picker_config is not None and picking.policy != PROFILES:
+        written.note(
+            "endpoint_picker_config says how pods are picked, so no policy does",
+            hint="remove one of both; lorapick's scorers are plugins too, such as lorapick-weighted-scorer",
+        )
+
+
+def _policy(policies: Collection[str]) -> Reader[str]:
+    known = choice(*policies)
+    return lambda at: PROFILES if str(at.node.value) == PROFILES else known(at)
+
+
 def picking(policies: Collection[str]) -> Reader[PickingSettings]:
     """Reader of `picking:`, given the names of the policies that exist."""
     affinity = number(least=0.0, most=1e6, what="an affinity")
     return record(
         PickingSettings,
         {
-            "policy": choice(*policies),
+            "policy": _policy(policies),
             "weights": record(
                 Weights,
                 {"adapter": _weight, "kv": _weight, "queue": _weight, "gpu": _weight},
@@ -71,8 +90,9 @@ def picking(policies: Collection[str]) -> Reader[PickingSettings]:
             "affinity": record(Affinity, dict.fromkeys(Affinity.__struct_fields__, affinity)),
             "fallbacks": integer(least=0, most=16),
             "prefix_blocks_per_pod": integer(least=1),
-            "endpoint_picker_config": not_yet("use policy and weights"),
+            "endpoint_picker_config": text,
         },
+        check=_check_picking,
     )
 
 

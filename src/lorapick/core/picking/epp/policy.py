@@ -66,6 +66,8 @@ class ProfilePolicy:
         self._prefill = Running(profiles.prefill, settings) if profiles.prefill is not None else self._decode
         plugins = [*self._all()]
         self.coalesces = any(scorer.aware for each in (self._decode, self._prefill) for scorer in each.scorers)
+        self.waits = self.coalesces or profiles.waits
+        """Where not, a request goes to the best pod whatever waits there already, as with llm-d."""
         self.reads: tuple[str, ...] = tuple(dict.fromkeys(name for each in plugins for name in each.reads))
         self.needs: tuple[str, ...] = tuple(dict.fromkeys(name for each in plugins for name in each.needs))
         """Facts that must be collected for it (`facts`)."""
@@ -91,7 +93,7 @@ class ProfilePolicy:
     def score_rows(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """Keys of the candidates."""
         running = self._of(query)
-        return running.picker(query, view, rows, running.totals(query, view, rows=rows))
+        return running.picker(query, view, rows=rows, scores=running.totals(query, view, rows=rows))
 
     def scores(self, query: Query, columns: PodColumns, *, may: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for all rows."""

@@ -1,0 +1,145 @@
+"""`flowControl`: who waits at the picker, as far as lorapick's admission means the same.
+
+In: the node, the plugins, whether the gate is open. Out: `Flow`. With the gate closed, as by default, llm-d ignores the
+section, and so does lorapick, whose admission holds anyway. Not here: lorapick's own admission (`model.settings`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from lorapick.model.settings import Fairness
+from lorapick.model.units import Seconds
+from lorapick.wire.config.document import At
+from lorapick.wire.config.epp.reading import anything, go_duration, members, quantity, refused
+from lorapick.wire.config.epp.registry import Registry
+from lorapick.wire.config.epp.values import Flow, Kind, Plugin
+from lorapick.wire.config.readers import Reader, boolean, integer, list_of
+
+_HOUR = 3600.0
+_DEFAULT_TTL: Seconds = 60.0
+_MOST_QUEUED = 2**31 - 1
+_FAIRNESS = {
+    "global-strict-fairness-policy": (Fairness.ROUND_ROBIN, 0.0),
+    "round-robin-fairness-policy": (Fairness.ROUND_ROBIN, None),
+    "program-aware-fairness": (Fairness.LEAST_ATTAINED, None),
+}
+"""Fairness, and patience: with a patience of 0 whoever waits longest is next, whose turn it would be."""
+
+
+def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: At | None) -> Flow:
+    """What the section comes to; `detector` is the older place of `saturationDetector`.
+
+    Raises:
+        Refused: something in it is wrong, or with an open gate has no counterpart.
+    """
+    found: dict[str, Any] = members(at, _readers(registry, open_gate=open_gate)) if at is not None else {}
+    chosen: Plugin | None = found.get("saturationDetector")
+    if chosen is None and detector is not None:
+        chosen = read_detector(detector, registry, open_gate=open_gate)
+    chosen = chosen or registry.inject("utilization-detector")
+    for each in ("fcfs-ordering-policy", "global-strict-fairness-policy", "static-usage-limit-policy"):
+        registry.inject(each)
+    if not open_gate:
+        return Flow()
+    fairness, patience = _fairness(found)
+    ttl: Seconds = found.get("defaultRequestTTL", _DEFAULT_TTL)
+    queued: int | None = found.get("maxRequests") or None
+    return Flow(
+        max_queued=queued,
+        max_wait=ttl,
+        fairness=fairness,
+        patience=patience,
+        max_queue=_threshold(chosen),
+    )
+
+
+def _readers(registry: Registry, *, open_gate: bool) -> dict[str, Reader[Any]]:
+    def without(why: str) -> Reader[Any]:
+        return refused(why) if open_gate else anything
+
+    band = _band(registry, without)
+    return {
+        "maxBytes": without("remove it: lorapick bounds how many requests wait, not their bytes"),
+        "maxRequests": _most_queued,
+        "defaultRequestTTL": _ttl if open_gate else go_duration,
+        "noEndpointRequestTTL": without("remove it: without pods lorapick answers 503 at once"),
+        "defaultPriorityBand": band,
+        "defaultNegativePriorityBand": without("remove it: priorities below 0 never wait"),
+        "priorityBands": list_of(band, unique="priority"),
+        "usageLimitPolicyPluginRef": lambda at: registry.refer(at, Kind.LIMIT),
+        "saturationDetector": lambda at: read_detector(at, registry, open_gate=open_gate),
+        "enableEviction": _no_eviction if open_gate else boolean,
+    }
+
+
+def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[tuple[At, Plugin] | None]:
+    def read(at: At) -> tuple[At, Plugin] | None:
+        why = "remove it: all priorities share flowControl.maxRequests, and higher ones take the places of lower ones"
+        found = members(
+            at,
+            {
+                "priority": integer(least=-(2**31)),
+                "maxBytes": without("remove it: lorapick bounds how many requests wait, not their bytes"),
+                "maxRequests": without(why),
+                "fairnessPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.FAIRNESS)),
+                "orderingPolicyRef": lambda ref: registry.refer(ref, Kind.ORDERING),
+            },
+        )
+        fairness: tuple[At, Plugin] | None = found.get("fairnessPolicyRef")
+        return fairness
+
+    return read
+
+
+def _fairness(found: dict[str, Any]) -> tuple[Fairness, Seconds | None]:
+    """Of all priorities: lorapick has one for all of them."""
+    bands = [found.get("defaultPriorityBand"), *found.get("priorityBands", ())]
+    named = [band for band in bands if band is not None]
+    types = [plugin.type.type for _, plugin in named]
+    for (place, _), type_ in zip(named, types, strict=True):
+        if type_ != types[0]:
+            place.refuse(f"must be a {types[0]}, as of the other priorities: all share one fairness policy here")
+    return _FAIRNESS[types[0]] if types else _FAIRNESS["global-strict-fairness-policy"]
+
+
+def read_detector(at: At, registry: Registry, *, open_gate: bool) -> Plugin:
+    """`saturationDetector: {pluginRef}`; the utilisation detector where it names none."""
+    hint = 'define a plugin of type utilization-detector with it, and name that under "pluginRef"'
+    old = dict.fromkeys(("queueDepthThreshold", "kvCacheUtilThreshold", "metricsStalenessThreshold"), hint)
+    found = members(at, {"pluginRef": lambda ref: registry.refer(ref, Kind.DETECTOR)}, hints=old)
+    chosen: Plugin = found.get("pluginRef") or registry.inject("utilization-detector")
+    if open_gate and chosen.type.type == "concurrency-detector":
+        at.nearest("pluginRef").refuse(
+            "saturation is told by the queues of pods here, not by requests in flight",
+            hint="use utilization-detector; in a profile concurrency-detector works",
+        )
+    return chosen
+
+
+def _threshold(detector: Plugin) -> int | None:
+    """Queue depth at which a pod counts as saturated, where the file says so."""
+    written = detector.at.find("parameters", "queueDepthThreshold") if detector.at is not None else None
+    if written is None or written.is_null:
+        return None
+    value: int = detector.parameters["queue"]
+    return value
+
+
+def _most_queued(at: At) -> int:
+    value = quantity(at)
+    if value > _MOST_QUEUED:
+        at.refuse(f"must be at most {_MOST_QUEUED}")
+    return value
+
+
+def _ttl(at: At) -> Seconds:
+    value = go_duration(at)
+    if not 0.0 < value <= _HOUR:
+        at.refuse("must be above 0 and at most 1h: every wait at the picker has an end")
+    return value
+
+
+def _no_eviction(at: At) -> bool:
+    if boolean(at):
+        at.refuse("must be false: lorapick ends no request that is under way", hint="objectives below 0 never wait")
+    return False
