@@ -78,7 +78,7 @@ def pods(names: st.SearchStrategy[str] = pod_names) -> st.SearchStrategy[Pod]:
         address=st.integers(1, 6).map(lambda host: f"10.0.0.{host}:8000"),
         role=st.sampled_from([*[Role.BOTH] * 6, Role.DECODE, Role.PREFILL]),
         labels=labels(),
-        engine=st.sampled_from([Engine.VLLM, Engine.SGLANG, Engine.SGLANG, Engine.LORAX]),
+        engine=st.sampled_from([Engine.VLLM, Engine.SGLANG, Engine.SGLANG, Engine.TRTLLM, Engine.TRITON, Engine.LORAX]),
         base_model=st.sampled_from([*[BASES[0]] * 6, BASES[1]]),
         limits=limits(),
     )
