@@ -41,6 +41,8 @@ class LegRows(NamedTuple):
     """Seconds + price."""
     best: NDArray[np.intp]
     """Row of the best leg by place, a look-up of `places`; -1: none there."""
+    rivals: bool
+    """Whether a leg that is nearer may be better than the best of all."""
 
     def leg(self, row: int) -> Leg:
         """One of them as a value."""

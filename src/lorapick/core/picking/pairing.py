@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from lorapick.core.columns import TIER_BITS, PodColumns
 from lorapick.core.picking.legs import Leg, LegRows, Legs
 from lorapick.core.picking.links import transfer_seconds, transfers
+from lorapick.core.picking.places import EVERYWHERE
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.disaggregation import Decide, SplitCosts
 from lorapick.model.picks import Terms
@@ -194,6 +195,11 @@ def _nearest_rows(legs: Legs, rows: LegRows) -> tuple[NDArray[np.intp], Doubles]
     """`_nearest` of all rows: the row of the leg, and what the transfer takes."""
     places, zone, node = rows.places, rows.places.zone, rows.places.node
     same_node, same_zone, elsewhere = transfers(legs.tokens, settings=legs.settings)
+    if not rows.rivals:
+        best = int(rows.best[EVERYWHERE])
+        there = np.where(node == node[best], same_node, np.where(zone == zone[best], same_zone, elsewhere))
+        there[best] = 0.0
+        return np.full(len(node), best), there
     near = rows.best[places.of_row]
     moved = np.where(node[near] == node, same_node, np.where(zone[near] == zone, same_zone, elsewhere))
     moved[near == places.each] = 0.0

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lorapick.core.columns import TIER_BITS, PodColumns
 from lorapick.core.picking.filters import LOADING, eligible, passing
 from lorapick.core.picking.legs import BestByPlace, Leg, LegRows, Legs
+from lorapick.core.picking.links import transfers
 from lorapick.core.picking.pairing import load_cost_rows, load_costs
 from lorapick.core.picking.pick import LOOP_ROWS
 from lorapick.core.picking.places import EVERYWHERE, NOWHERE
@@ -143,8 +144,11 @@ def _rows_of(query: Query, columns: PodColumns, *, rows: NDArray[np.intp], asked
     total[count] = inf
     places = columns.places(asked.settings.node_label)
     # Worst first: of several values for one element the last one stays.
-    ranked = rows[np.lexsort((-columns.vectors().free_slots[rows], total[rows]))[::-1]]
+    totals = total[rows]
+    ranked = rows[np.lexsort((-columns.vectors().free_slots[rows], totals))[::-1]]
+    farthest = total[ranked[-1]] + max(transfers(tokens, settings=asked.settings))
+    rivals = np.count_nonzero(totals < farthest) > 1
     best = np.full(places.count, -1)
     best[places.of_row[:, ranked]] = ranked
     best[NOWHERE] = -1
-    return LegRows(places, uncached, wait, price, seconds, total, best)
+    return LegRows(places, uncached, wait, price, seconds, total, best, rivals)
