@@ -40,7 +40,7 @@ test-system: setup ## tests with Debian packages (root), and those that take min
 	@.ci/system-packages
 	@$(BIN)/python -m pytest -m 'system or twin' $(ARGS)
 
-test-k8s: setup ## lorapick and its chart against a real Kubernetes API server (Go 1.26; first time: half an hour of one core)
+test-k8s: setup ## lorapick and its chart against a real Kubernetes API server (Go 1.26; first time: 18 minutes of CPU)
 	@$(PYTHON) e2e/k8s/k8s_build.py
 	@$(BIN)/python -m pytest -n0 -m k8s e2e/k8s $(ARGS)
 

@@ -92,7 +92,16 @@ class Picker(Child):
         path = directory / f"{name}.yaml"
         path.write_text(json.dumps(config))
         super().__init__((*LORAPICK, "serve", "--config", str(path)), directory / f"{name}.log")
-        eventually(self.is_up, bool)
+        self.or_end(lambda: eventually(self.is_up, bool))
+
+    def or_end(self, wait: Callable[[], object]) -> None:
+        """Do `wait`; where it fails, end the process and say what it said last."""
+        try:
+            wait()
+        except BaseException as error:
+            self.end()
+            error.add_note(self.said()[-3000:])
+            raise
 
     def is_up(self) -> bool:
         """Whether the admin API answers.
@@ -114,8 +123,8 @@ class Picker(Child):
             return json.load(answer)
 
     def pods(self) -> dict[str, str]:
-        """State of each endpoint, by name."""
-        return {pod["name"]: pod["state"] for pod in self.ask("/v1/fleet")["pods"]}
+        """Of each endpoint, by name: "ready", or the reason why it gets no requests."""
+        return {pod["name"]: "ready" if pod["ready"] else pod["reason"] for pod in self.ask("/v1/fleet")["pods"]}
 
     def addresses(self) -> set[str]:
         """Addresses of the endpoints."""
@@ -146,7 +155,7 @@ def begin_picker(name: str, api: Api, *, cluster: Cluster, directory: Path, **se
     """Start a picker in the namespace of `api`, as its administrator, and wait until it knows two ready pods."""
     config = cluster.kubeconfig(directory / f"{name}.json", token=cluster.token, namespace=api.namespace)
     one = Picker(name, kubeconfig=config, directory=directory, pool=POOL, **settings)
-    eventually(one.pods, lambda pods: len(pods) == 2 and set(pods.values()) == {"ready"})
+    one.or_end(lambda: eventually(one.pods, names(0, 1)))
     return one
 
 

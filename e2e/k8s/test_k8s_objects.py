@@ -31,6 +31,11 @@ def conditions(api: Api, name: str) -> dict[str, str]:
     return {one["type"]: one["status"] for one in status.get("conditions", [])}
 
 
+def pin(picker: Picker) -> Any:
+    """The pin of adapter-005 as the picker has it."""
+    return picker.ask("/v1/adapters/adapter-005")["adapter"]["pin"]
+
+
 def test_a_rewrite_is_an_alias_from_its_creation_to_its_end(picker: Picker, api: Api) -> None:
     rules = [{"matches": [{"model": {"value": "sql"}}], "targets": [{"modelRewrite": "adapter-003"}]}]
     head = {"apiVersion": "inference.networking.x-k8s.io/v1alpha2", "kind": "InferenceModelRewrite"}
@@ -50,8 +55,7 @@ def test_a_pin_of_an_adapter_is_placed_and_told_of(picker: Picker, api: Api) -> 
     assert all(one["observedGeneration"] == made["metadata"]["generation"] for one in made["status"]["conditions"])
     told = [event for event in api.list("events")["items"] if event["involvedObject"]["name"] == "adapter-005"]
     assert told
-    believed = picker.ask("/v1/adapters/adapter-005")
-    assert believed["pin"] is not None
+    assert pin(picker) is not None
 
 
 def test_an_adapter_that_contradicts_itself_is_refused_by_schema_or_status(picker: Picker, api: Api) -> None:
@@ -62,10 +66,10 @@ def test_an_adapter_that_contradicts_itself_is_refused_by_schema_or_status(picke
 
 def test_objects_outlive_the_picker(picker: Picker, api: Api, cluster: Cluster, tmp_path: Path) -> None:
     api.create("loraadapters", adapter("adapter-005", replicas=1))
-    eventually(lambda: picker.ask("/v1/adapters/adapter-005")["pin"], bool)
+    eventually(lambda: pin(picker), bool)
     picker.end()
     again = begin_picker("picker-1", api, cluster=cluster, directory=tmp_path)
     try:
-        eventually(lambda: again.ask("/v1/adapters/adapter-005")["pin"], bool)
+        eventually(lambda: pin(again), bool)
     finally:
         again.end()

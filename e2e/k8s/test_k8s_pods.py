@@ -1,5 +1,6 @@
 """lorapick follows the pods of a pool: scale, readiness, restart, drain, expired watches, no API server."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,15 +84,22 @@ def test_without_an_api_server_the_last_known_pods_serve(picker: Picker, api: Ap
 def test_a_watch_that_expired_while_the_api_server_was_away_is_listed_anew(
     picker: Picker, api: Api, cluster: Cluster
 ) -> None:
-    """The server forgets what came after the picker's last version: 410, and a new list tells of both changes."""
-    picker.process.send_signal(19)  # SIGSTOP: nothing of what happens now reaches it
+    """The server has forgotten what came after the picker's last version: 410, and a new list tells of both changes.
+
+    The picker is halted after its watch has ended, or the events would wait for it in the socket.
+    """
+    cluster.stop_api_server(hard=True)
+    eventually(lambda: "the last" in picker.said(), bool)
+    picker.process.send_signal(signal.SIGSTOP)
     try:
+        cluster.start_api_server()
         api.delete("pods", "llama-0", grace_seconds=0)
         begin_pod(api, "llama-2", address=ADDRESSES[2])
         cluster.stop_api_server()
         cluster.compact()
         cluster.start_api_server()
     finally:
-        picker.process.send_signal(18)
+        picker.process.send_signal(signal.SIGCONT)
     eventually(picker.pods, lambda pods: set(pods) == {"llama-1-rank-0", "llama-2-rank-0"}, within=60)
     assert "listed anew" in picker.said()
+    assert (picker.metric("lorapick_kubernetes_relists_total", '{kind="pods"}') or 0) > 0
