@@ -11,15 +11,17 @@ from lorapick.core.columns import CODE, CODES, PINNED, SOURCE_SHIFT, TIER_BITS, 
 from lorapick.core.frozen import FrozenView
 from lorapick.core.picking.filters import eligible, passing, veto
 from lorapick.core.picking.pick import NOBODY, pick_by_columns, pick_by_loop
-from lorapick.core.picking.policies import POLICIES
+from lorapick.core.picking.policies import POLICIES, make_policy
 from lorapick.core.picking.query import NO_COSTS, Costs, Query
 from lorapick.core.picking.verdicts import judge, oracle
 from lorapick.core.scraped import NEVER_SCRAPED, Scraped
 from lorapick.model.pods import Role
+from lorapick.model.profiles import Profiles
 from lorapick.model.reasons import Reason
 from lorapick.model.settings import PickingSettings, Weights
 from lorapick.model.tiers import Tier
 from lorapick.testing.playbook import plain_pod
+from lorapick.testing.profiles import profile, spec
 
 NOW = 10.0
 
@@ -59,7 +61,8 @@ class World:
         """What a page said; the names under its two labels need not be the same."""
         labels = [frozenset(self.chance.sample(["legal", "b", "c", "d"], k=self.chance.randrange(3))) for _ in "rw"]
         waiting = float(self.chance.choice([0, 0, 1, 2, 7]))
-        return self.rarely(NEVER_SCRAPED, otherwise=Scraped(waiting, self.share(), *labels, self.chance.randrange(5)))
+        figures = (*labels, self.chance.randrange(5), float(self.chance.randrange(4)))
+        return self.rarely(NEVER_SCRAPED, otherwise=Scraped(waiting, self.share(), *figures))
 
     def fleet(self, size):
         """Pods with anything in their columns, some rows freed."""
@@ -79,7 +82,9 @@ class World:
                 )
             )
             columns.adapters["legal"][row] = self.code()
-            columns.gate[row] = self.rarely(CODE[Reason.DRAINING], otherwise=0)
+            columns.gate[row] = self.rarely(
+                choice([CODE[Reason.DRAINING], CODE[Reason.PRESSURE_CRITICAL]]), otherwise=0
+            )
             columns.press(row, self.rarely(CODE[Reason.PRESSURE_SOFT], otherwise=0))
             columns.good_until(row, self.any(NOW + 1, NOW + 1, NOW + 1, NOW, NOW - 1))
             columns.queue[row] = choice([0.0, 0.0, 1.0, 2.0, 7.0, 8.0] if not self.calm else [0.0, 1.0, 7.0])
@@ -103,6 +108,7 @@ class World:
         query.base = self.any(None, None, 0, 1, 255)
         query.rank = choice([0.0, 16.0])
         query.ignore_stale = choice([True, False])
+        query.ignore_full = choice([True, False, False])
         live = [row for row, _ in columns.live()]
         query.kv = {row: self.share() for row in live if self.rarely(True, otherwise=False)}
         query.session_row = choice([-1, *live])
@@ -116,9 +122,33 @@ class World:
         return query
 
 
+BUSY = spec("utilization-detector", queue=2, kv=0.5, headroom=0.0)
+STICKY = spec("prefix-cache-affinity-filter", threshold=0.3, explore=0.3, most_penalty_ms=1.0, tokens_per_second=1.0)
+PROFILES = {
+    "lora": profile("queue-scorer", "kv-cache-utilization-scorer", "prefix-cache-scorer", "lora-affinity-scorer"),
+    "narrow": profile(
+        "running-requests-size-scorer", "no-hit-lru-scorer", filters=[BUSY, STICKY], picker="random-picker"
+    ),
+    "nobody": profile("queue-scorer", filters=["prefill-filter"]),
+    "own": profile(
+        spec("lorapick-weighted-scorer", weight=2.0),
+        spec("lorapick-cost-scorer", weight=-0.5),
+        "lorapick-residency-scorer",
+        filters=["session-affinity-filter"],
+        picker="weighted-random-picker",
+    ),
+}
+
+
+def made(name, **fields):
+    if name in POLICIES:
+        return POLICIES[name](PickingSettings(**fields))
+    return make_policy(PickingSettings(profiles=Profiles(decode=PROFILES[name]), **fields))
+
+
 worlds = st.builds(World, st.integers(0, 2**32), st.integers(1, 9) | st.integers(1, 90))
 SHARES = st.sampled_from([0.0, 0.15, 0.5]) | st.floats(0, 1)
-policies = st.sampled_from([*POLICIES])
+policies = st.sampled_from([*POLICIES, *PROFILES])
 weights = st.builds(Weights, adapter=SHARES, kv=SHARES, queue=SHARES, gpu=SHARES)
 
 
@@ -126,7 +156,8 @@ weights = st.builds(Weights, adapter=SHARES, kv=SHARES, queue=SHARES, gpu=SHARES
 @given(worlds, policies, weights | st.just(Weights()), st.floats(0, 1, exclude_max=True), st.integers(0, 4))
 def test_both_fast_picks_are_the_slow_one(world, policy, weights, draw, fallbacks):
     columns, query = world.columns, world.query
-    policy = POLICIES[policy](PickingSettings(weights=weights))
+    policy = made(policy, weights=weights)
+    query.ignore_full &= not policy.waits
     choices = [
         way(query, columns, now=NOW, draw=draw, policy=policy, fallbacks=fallbacks)
         for way in (pick_by_loop, pick_by_columns)
@@ -155,7 +186,8 @@ def test_three_ways_to_filter_agree(world):
 @given(worlds, policies, st.floats(0, 1, exclude_max=True))
 def test_a_copy_is_judged_as_the_original_was(world, policy, draw):
     columns, query = world.columns, world.query
-    policy = POLICIES[policy](PickingSettings())
+    policy = made(policy)
+    query.ignore_full &= not policy.waits
     before = judge(query, columns, now=NOW, policy=policy)
     view = FrozenView(columns, "legal", reads=policy.reads)
     if query.codes is not None:

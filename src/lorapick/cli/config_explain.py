@@ -45,6 +45,9 @@ SECTIONS: dict[str, str] = {
     "tracing": "spans of requests",
     "disaggregation": "which requests another pod prefills",
     "seed": "of tie-breaks",
+    "peers": "other pickers of the same fleet, and what they share",
+    "tls": "certificates",
+    "tenants": "who may ask for what",
 }
 """What each section of lorapick.yaml is for."""
 

@@ -16,6 +16,7 @@ from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
+CRITICAL = CODE[Reason.PRESSURE_CRITICAL]
 STALE = CODE[Reason.STALE]
 WRONG_BASE = CODE[Reason.WRONG_BASE]
 WRONG_ROLE = CODE[Reason.WRONG_ROLE]
@@ -31,7 +32,7 @@ _TIERS = bytes(code & TIER_BITS for code in range(256))
 
 def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
     """Code of the first filter that refuses the pod of `row`; 0 when it may serve."""
-    if view.gate[row]:
+    if view.gate[row] and not (query.ignore_full and view.gate[row] == CRITICAL):
         return view.gate[row]
     if view.fresh_until[row] < now and not query.ignore_stale:
         return STALE
@@ -51,7 +52,7 @@ def veto(query: Query, view: FleetView, *, row: int, now: Seconds) -> int:
         tier = codes[row] & TIER_BITS
         if not tier:
             return UNREGISTERED
-        if tier < LOADING and view.pressure[row]:
+        if tier < LOADING and view.pressure[row] and not query.ignore_full:
             return view.pressure[row]
         if (tier < LOADING or tier == IDLE) and view.slots_left[row] <= (0.0 if pinned else view.kept[row]):
             return SLOTS_FULL
@@ -81,7 +82,8 @@ def passing(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
 def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
     """The tests of `veto` in one loop without a call per row."""
     oldest = float("-inf") if query.ignore_stale else now
-    any_queue = query.ignore_full
+    # Without limits a pod is open unless its gate says something else than that its memory is all but full.
+    any_queue, open_gate = query.ignore_full, CRITICAL if query.ignore_full else 0
     # Columns are longer than `rows`; the range ends the loop.
     other_role = view.decode_only if query.prefill else view.prefill_only
     common = (range(view.rows), view.gate, other_role, view.queue, view.max_queue, view.fresh_until)
@@ -90,7 +92,11 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
         rows = [
             row
             for row, gate, other, queue, limit, fresh, kept in zip(*common, view.kept, strict=False)
-            if not gate and not other and (queue < limit or any_queue) and fresh >= oldest and kept < inf
+            if (not gate or gate == open_gate)
+            and not other
+            and (queue < limit or any_queue)
+            and fresh >= oldest
+            and kept < inf
         ]
     else:
         # A rank that is not known is 0 and fits everywhere.
@@ -100,12 +106,12 @@ def _tested(query: Query, view: PodColumns, *, now: Seconds) -> list[int]:
             for row, gate, other, queue, limit, fresh, code, pressure, most, left, kept in zip(
                 *common, codes, view.pressure, view.max_rank, view.slots_left, view.kept, strict=False
             )
-            if not gate
+            if (not gate or gate == open_gate)
             and not other
             and (queue < limit or any_queue)
             and fresh >= oldest
             and (tier := code & bits)
-            and (tier >= loading or not pressure)
+            and (tier >= loading or not pressure or any_queue)
             and (kept < inf or code & pin)
             and (left > (0.0 if code & pin else kept) or tier == loading or tier > idle)
             and rank <= most
@@ -121,9 +127,11 @@ def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.b
     """Rows that `veto` passes, all at once. Which filter refused the others is rebuilt only when someone asks."""
     view = columns.vectors()
     other_role = view.decode_only if query.prefill else view.prefill_only
-    may: NDArray[np.bool_] = (view.gate == 0) & (other_role == 0)
-    if not query.ignore_full:
-        may &= view.queue < view.max_queue
+    may: NDArray[np.bool_] = other_role == 0
+    if query.ignore_full:
+        may &= (view.gate == 0) | (view.gate == CRITICAL)
+    else:
+        may &= (view.gate == 0) & (view.queue < view.max_queue)
     if not query.ignore_stale:
         may &= view.fresh_until >= now
     if query.base is not None:
@@ -135,7 +143,7 @@ def eligible(query: Query, columns: PodColumns, *, now: Seconds) -> NDArray[np.b
     else:
         codes = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows]
         tiers, pinned = codes & TIER_BITS, (codes & PINNED) > 0
-        may &= (tiers != 0) & ((tiers >= LOADING) | (view.pressure == 0))
+        may &= (tiers != 0) & ((tiers >= LOADING) | (view.pressure == 0) | query.ignore_full)
         may &= (view.slots_left > np.where(pinned, 0.0, view.kept)) | (tiers == LOADING) | (tiers > IDLE)
         may &= pinned | (view.kept < inf)
         if query.rank:

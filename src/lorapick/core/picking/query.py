@@ -122,7 +122,7 @@ class Query:
         self.legs: Legs | None = None
         """Who could prefill it elsewhere; None: nobody, or nobody is asked."""
         self.ignore_full = False
-        """No queue is too long: for policies that neither hold nor shed."""
+        """No queue is too long and no memory too short: for policies that neither hold nor shed."""
         self.ignore_stale = False
         """Last resort: pods with old reports may serve when no other can."""
 

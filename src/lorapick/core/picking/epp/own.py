@@ -42,7 +42,7 @@ class WeightedSum:
     def __init__(self, settings: PickingSettings) -> None:
         self._policy = Weighted(settings)
         weights = settings.weights
-        self._whole = weights.adapter + weights.kv + weights.queue + weights.gpu
+        self._whole = weights.adapter + weights.kv + weights.queue + weights.gpu or 1.0
 
     def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """Of each."""

@@ -110,9 +110,9 @@ def differences(handled: Handling, *, gates: dict[str, bool]) -> tuple[str, ...]
     drafts = [draft for draft in (handled.decode, handled.prefill) if draft is not None]
     uses = [use.plugin for draft in drafts for use in draft.uses]
     aware = any(plugin.type.support is Support.OWN for plugin in uses)
-    found = [_LEFT_OUT, _PRESSURE, _NOBODY]
+    found = [_LEFT_OUT, _NOBODY]
     if aware or gates.get("flowControl"):
-        found.append(_FULL)
+        found += [_FULL, _PRESSURE]
     if aware:
         found.append(
             "a scorer of lorapick is in the profile, so admission is too: requests follow a load under way, loads are "
