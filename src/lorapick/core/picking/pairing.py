@@ -83,16 +83,12 @@ def _elsewhere(decide: Decide, many: bool, *, cheaper: bool) -> bool:
 def _nearest(legs: Legs, pod: Pod) -> tuple[Leg, Seconds]:
     """The pod that prefills for `pod`, of the best in each place, and what the transfer takes."""
     zone, node = pod.zone, pod.labels.get(legs.settings.node_label)
-    found = [
-        legs.best,
+    near = (
         legs.by_zone.get(zone) if zone is not None else None,
         legs.by_node.get(node) if node is not None else None,
-    ]
-    timed = [
-        (leg, transfer_seconds(leg.pod, pod, tokens=legs.tokens, settings=legs.settings))
-        for leg in found
-        if leg is not None
-    ]
+    )
+    found = [legs.best, *(leg for leg in near if leg is not None and leg.row != legs.best.row)]
+    timed = [(leg, transfer_seconds(leg.pod, pod, tokens=legs.tokens, settings=legs.settings)) for leg in found]
     return min(timed, key=lambda each: each[0].seconds + each[0].price + each[1])
 
 

@@ -65,7 +65,11 @@ def as_leg(query: Query) -> Query:
 
 def find_by_loop(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
     """Row after row; best for some dozens of pods."""
-    rows, codes = passing(as_leg(query), columns, now=now), query.codes
+    query.prefill = True  # for the filters alone: a copy costs more than they do
+    try:
+        rows, codes = passing(query, columns, now=now), query.codes
+    finally:
+        query.prefill = False
     if asked.paused:
         rows = [row for row in rows if row not in asked.paused]
     if not asked.may_load and codes is not None:
@@ -108,7 +112,11 @@ def _best_of_each_place(columns: PodColumns, legs: list[Leg], *, asked: Asked) -
 
 def find_by_columns(query: Query, columns: PodColumns, *, now: Seconds, asked: Asked) -> Legs | None:
     """All rows at once; best for hundreds and thousands of pods."""
-    may = eligible(as_leg(query), columns, now=now)
+    query.prefill = True
+    try:
+        may = eligible(query, columns, now=now)
+    finally:
+        query.prefill = False
     for row in asked.paused:
         may[row] = False
     if not asked.may_load and query.codes is not None:
@@ -136,7 +144,8 @@ def _rows_of(query: Query, columns: PodColumns, *, rows: NDArray[np.intp], asked
     work = uncached
     if asked.queued:
         work = uncached.copy()
-        work[[*asked.queued]] += [*asked.queued.values()]
+        queued = np.fromiter(asked.queued, np.intp, len(asked.queued))
+        work[queued] += np.fromiter(asked.queued.values(), np.float64, len(queued))
     wait, price = load_cost_rows(query, columns)
     seconds = asked.per_token * work + wait
     total = np.empty(count + 1)
