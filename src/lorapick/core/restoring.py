@@ -47,7 +47,8 @@ def rescue(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 
 
 def _may_ask(state: FleetState, row: int, *, since: Seconds, now: Seconds) -> bool:
-    return not state.placement.commands.busy(row) and state.unloads.may_ask(row, since=since, now=now)
+    placement = state.placement
+    return placement.leads and not placement.commands.busy(row) and state.unloads.may_ask(row, since=since, now=now)
 
 
 def _missing(state: FleetState, row: int) -> list[AdapterName]:

@@ -50,15 +50,29 @@ class Naming:
         if before is not None and before.declared:
             self._check_weights(before, adapter)
         self._check_pin(adapter)
-        if before is None:
-            event, _ = self._door.submit(lambda t, i: AdapterDeclared(t=t, id=i, adapter=adapter))
-        else:
-            event, _ = self._door.submit(lambda t, i: AdapterChanged(t=t, id=i, adapter=adapter))
+        event = self._say(adapter)
         understood = f"{'change' if before is not None else 'declare'} {name}"
         if adapter.pin is not None:
             understood += f", and keep it resident {pinned(adapter.pin)}"
         notes = [*self._of_declaring(adapter), *(crowded(state) if adapter.pin is not None else ())]
         return self._door.done(name, understood, event=event, notes=notes)
+
+    def announce(self, adapter: Adapter) -> None:
+        """Name an adapter, or say more of it, for who needs no answer: answers look at all pods, and many come at once.
+
+        Whether its pin fits is found with all other pins at the next tick, and not here.
+        """
+        self._check_name(adapter.name)
+        before = self._door.state.adapters.get(adapter.name)
+        if before is not None and before.declared:
+            self._check_weights(before, adapter)
+        self._say(adapter)
+
+    def _say(self, adapter: Adapter) -> int:
+        """The event's id."""
+        if adapter.name not in self._door.state.adapters:
+            return self._door.submit(lambda t, i: AdapterDeclared(t=t, id=i, adapter=adapter))[0]
+        return self._door.submit(lambda t, i: AdapterChanged(t=t, id=i, adapter=adapter))[0]
 
     def retire(self, name: AdapterName) -> Done:
         """Withdraw an adapter: no new requests; pods forget it when those in flight have ended."""
@@ -85,7 +99,7 @@ class Naming:
         if name in state.aliases:
             detail = f"{name} is an alias; declare the adapter under a name of its own, such as {name}@1"
             raise OperationError(409, ApiReason.NAME_TAKEN, detail=detail)
-        if name in _base_models(state):
+        if (name == state.settings.base_model or name in state.columns.base_models) and name in _base_models(state):
             detail = f"{name} is the name of a base model; engines would refuse such an adapter"
             raise OperationError(409, ApiReason.NAME_TAKEN, detail=detail)
 

@@ -126,7 +126,10 @@ async def _of_kubeconfig(settings: KubernetesSettings, path: Path) -> Access:
     chosen: Any = next((each for each in contexts if each["name"] == settings.context), current)
 
     async def headers() -> Mapping[str, str]:
-        token = await found.get_api_key_with_prefix("BearerToken")  # renews it, where it can be
+        try:
+            token = await found.get_api_key_with_prefix("BearerToken")  # renews it, where it can be
+        except config.ConfigException as error:
+            raise OSError(f"no new token: {error}") from error
         return {"Authorization": token} if token else {}
 
     namespace = settings.namespace or chosen["context"].get("namespace") or DEFAULT_NAMESPACE

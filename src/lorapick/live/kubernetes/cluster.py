@@ -16,7 +16,6 @@ from typing import Any
 
 from lorapick.live.discovery import PodSet
 from lorapick.live.driver import Driver
-from lorapick.live.driver_operations import DriverOperations
 from lorapick.live.kubernetes.access import Access
 from lorapick.live.kubernetes.client import Client
 from lorapick.live.kubernetes.counts import KubernetesCounts
@@ -26,7 +25,7 @@ from lorapick.live.kubernetes.fencing import Fence
 from lorapick.live.kubernetes.following import Following
 from lorapick.live.kubernetes.leader import Leader, own_identity
 from lorapick.live.kubernetes.objects import Problems, Readings
-from lorapick.live.kubernetes.statuses import Statuses, truth
+from lorapick.live.kubernetes.statuses import Statuses, holders, truth
 from lorapick.live.kubernetes.watching import Watching
 from lorapick.live.kubernetes.wishes import Outcome, Refused, Wishes
 from lorapick.model.pods import Engine
@@ -78,7 +77,7 @@ class Cluster:
         self._statuses = Statuses(self.client, self.leader, counts=self.counts, identity=identity)
         self._endpoints = EndpointList(_defaults(settings), self.counts)
         self._pods = PodSet(driver.submit)
-        self._wishes = Wishes(driver, DriverOperations(driver), settings=settings)
+        self._wishes = Wishes(driver, settings)
         self._names = _Names(self.counts)
         self._outcomes: dict[str, Outcome] = {}
         self._priorities: dict[str, int] = {}
@@ -96,11 +95,6 @@ class Cluster:
             leader.on_change = fence.changed
             fence.changed(False)
         return leader
-
-    @property
-    def watches(self) -> list[Watching]:
-        """All that is watched now."""
-        return [*self._following.watches]
 
     @property
     def problems(self) -> dict[str, str]:
@@ -152,10 +146,13 @@ class Cluster:
                 log.error("there is no such InferencePool in %s; so there are no pods", self.client.access.namespace)
             self._said_gone = True
             self._pods.replace(())
+            self._endpoints.forget()
             return
         self._said_gone = False
         if found is not None and watching is not None:
-            self._pods.replace(self._endpoints.pods(watching.objects, found, now=time.time()))
+            pods = self._endpoints.pods(watching, found, now=time.time())
+            if pods is not None:
+                self._pods.replace(pods)
 
     # -- names
 
@@ -177,23 +174,29 @@ class Cluster:
             return
         wishes = self._names.adapters(watching, found)
         self._outcomes = self._wishes.set_adapters(wishes)
+        if self._wishes.unfinished:
+            self._dirty.set()
 
     # -- status
 
     async def _write(self) -> None:
         while True:
             await asyncio.sleep(STATUS_EVERY)
-            if self._statuses.may_write:
-                await self._statuses.write(self.truths(), self._following.adapters.objects)
+            try:
+                if self._statuses.may_write:
+                    await self._statuses.write(self.truths(), self._following.adapters.objects)
+            except Exception:
+                log.exception("statuses were not all written; they are at the next pass")
 
     def truths(self) -> dict[str, AdapterTruth]:
         """What is so of each LoraAdapter of this pool, by its object's name."""
         state, now = self._driver.fleet.state, self._driver.now()
         objects = self._following.adapters.objects
+        held = holders(state)
         found = {}
         for name, outcome in self._outcomes.items():
             if name in objects:
-                found[name] = truth(state, self._names.with_problem(outcome), item=objects[name], now=now)
+                found[name] = truth(state, self._names.with_problem(outcome), item=objects[name], held=held, now=now)
         return found | self._names.unreadable(objects)
 
 
@@ -204,6 +207,9 @@ class _Names:
         self._objectives = (Readings(read_objective), Readings(read_objective))
         self._rewrites = (Readings(read_rewrite), Readings(read_rewrite))
         self._adapters = Readings(read_adapter)
+        self._seen: tuple[int, Pool] | None = None
+        self._wishes: list[AdapterWish] = []
+        """As of what was seen."""
         kinds = ("inferenceobjectives", "inferencemodelrewrites", "loraadapters")
         self._problems = {kind: Problems(kind, counts) for kind in kinds}
 
@@ -238,18 +244,22 @@ class _Names:
 
     def adapters(self, watching: Watching, pool: Pool) -> list[AdapterWish]:
         """Oldest first."""
+        if self._seen == (watching.changes, pool):
+            return self._wishes
+        self._seen = (watching.changes, pool)
         objects = _of(pool, watching)
         self._adapters.look(objects)
         self._problems["loraadapters"].now(self._adapters.problems)
         good = self._adapters.good
-        return [good[name] for name in sorted(good, key=lambda name: age_order(objects[name]))]
+        self._wishes = [good[name] for name in sorted(good, key=lambda name: age_order(objects[name]))]
+        return self._wishes
 
     def with_problem(self, outcome: Outcome) -> Outcome:
         """An object that cannot be read now: what it said before is still so, and is told as trouble."""
         problem = self._adapters.problems.get(outcome.wish.object_name)
         if problem is None:
             return outcome
-        return Outcome(wish=outcome.wish, refused=outcome.refused, pin=Refused("Invalid", problem[0]))
+        return Outcome(wish=outcome.wish, refused=outcome.refused, stale=Refused("Invalid", problem[0]))
 
     def unreadable(self, objects: Mapping[str, dict[str, Any]]) -> dict[str, AdapterTruth]:
         """Objects that could never be read."""

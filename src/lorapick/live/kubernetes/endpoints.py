@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from lorapick.live.kubernetes.counts import KubernetesCounts
 from lorapick.live.kubernetes.objects import Problems
+from lorapick.live.kubernetes.watching import Watching
 from lorapick.model.pods import Pod
 from lorapick.model.units import Seconds
 from lorapick.wire.kubernetes.objects import ObjectError
@@ -32,23 +33,26 @@ class EndpointList:
         self._defaults = defaults
         self._read: dict[str, _Read] = {}
         self._problems = Problems("pods", counts)
+        self._seen: tuple[Watching, int, Pool] | None = None
+        self._any_leaving = False
+        """Whether time alone changes the list."""
 
-    @property
-    def problems(self) -> Mapping[str, tuple[str, ...]]:
-        """What of which pods cannot be read."""
-        return self._problems.by_name
+    def forget(self) -> None:
+        """The next look tells all, whatever was told before."""
+        self._seen = None
 
-    @property
-    def any_leaving(self) -> bool:
-        """Whether time alone will change the list."""
-        return any(is_leaving(each.item) for each in self._read.values())
-
-    def pods(self, objects: Mapping[str, Mapping[str, Any]], pool: Pool, *, now: Seconds) -> list[Pod]:
-        """All endpoints; of two with one address, the one that stays."""
-        before, self._read = self._read, {}
-        for name, item in objects.items():
+    def pods(self, watching: Watching, pool: Pool, *, now: Seconds) -> list[Pod] | None:
+        """All endpoints; of two with one address, the one that stays. None: nothing changed since the last look."""
+        seen = (watching, watching.changes, pool)
+        if seen == self._seen and not self._any_leaving:
+            return None
+        self._seen = seen
+        before, self._read, self._any_leaving = self._read, {}, False
+        for name, item in watching.objects.items():
             last = before.get(name)
-            if last is not None and last.item is item and last.pool is pool and not is_leaving(item):
+            leaving = is_leaving(item)
+            self._any_leaving |= leaving
+            if last is not None and last.item is item and last.pool is pool and not leaving:
                 self._read[name] = last
             else:
                 self._read[name] = _Read(item, pool, self._one(item, pool, last=last, now=now))

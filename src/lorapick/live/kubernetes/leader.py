@@ -104,6 +104,10 @@ class Leader:
             held = await self._try(asked)
         except ApiError as error:
             self._failed(error)
+        except Exception as error:
+            # Whatever it is, the lead ends with its time, and requests are served.
+            log.exception("the Lease was not looked at")
+            self.problem = str(error) or type(error).__name__
         else:
             self._well()
             if held:

@@ -11,18 +11,18 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from lorapick.core.placement.pins import meant
 from lorapick.core.state import FleetState
-from lorapick.live.changes.known import pods_of, resident_rows
+from lorapick.live.changes.known import is_resident, pods_of
 from lorapick.live.kubernetes.client import MERGE_PATCH, ApiError, Client
 from lorapick.live.kubernetes.counts import KubernetesCounts
 from lorapick.live.kubernetes.leader import Leader
 from lorapick.live.kubernetes.wishes import Outcome
 from lorapick.model.adapters import PinSpec
-from lorapick.model.units import AdapterName, Seconds
+from lorapick.model.units import AdapterName, PodName, Seconds
 from lorapick.wire.kubernetes import adapter as kind
 from lorapick.wire.kubernetes.objects import Object, look
 from lorapick.wire.kubernetes.status import AdapterTruth, event, news, next_status
@@ -54,16 +54,30 @@ class Budget:
         return True
 
 
-def truth(state: FleetState, outcome: Outcome, *, item: Object, now: Seconds) -> AdapterTruth:
+Holders: TypeAlias = Mapping[AdapterName, Sequence[PodName]]
+"""Pods that hold each adapter, in the fleet's order."""
+
+
+def holders(state: FleetState) -> Holders:
+    """All of them in one go: a look at each pod's own adapters, and not at each adapter on each pod."""
+    found: dict[AdapterName, list[PodName]] = {}
+    for row, pod in state.columns.live():
+        for name in state.residency.home(row).cells:
+            if is_resident(state, name, row=row):
+                found.setdefault(name, []).append(pod.name)
+    return found
+
+
+def truth(state: FleetState, outcome: Outcome, *, item: Object, held: Holders, now: Seconds) -> AdapterTruth:
     """What is so of one LoraAdapter."""
     generation = look(item, "metadata", "generation")
     adapter = outcome.wish.adapter
     return AdapterTruth(
         generation=generation if isinstance(generation, int) else None,
         desired=_desired(state, adapter.pin),
-        pods=() if outcome.refused is not None else pods_of(state, resident_rows(state, adapter.name)),
+        pods=() if outcome.refused is not None else tuple(held.get(adapter.name, ())),
         refused=outcome.refused,
-        trouble=outcome.pin or _trouble(state, adapter.name, now=now),
+        trouble=outcome.stale or _trouble(state, adapter.name, now=now),
     )
 
 

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 FIRST_WAIT: Seconds = 0.25
 LONGEST_WAIT: Seconds = 30.0
+BELIEVED_ABSENT: Seconds = 60.0
+"""A kind of which objects were known is gone when the server has said so for so long."""
 LOOK_AGAIN: Seconds = 60.0
 """For a kind that the server does not have."""
 LONG_ENOUGH: Seconds = 5.0
@@ -57,6 +59,8 @@ class Watching:
         self.kind = kind.name
         self.objects: dict[str, dict[str, Any]] = {}
         """By name, as the server last said."""
+        self.changes = 0
+        """Counts changes of `objects`."""
         self.synced = False
         """Whether it was listed once, or the server said that it has no such kind."""
         self.installed = True
@@ -68,6 +72,7 @@ class Watching:
         self._counts = counts
         self._changed = changed
         self._version = ""
+        self._absent_since: Seconds | None = None
         self._random = random.Random()
         self._failures = 0
 
@@ -83,6 +88,10 @@ class Watching:
                 wait = self._ended(after=loop.time() - began)
             except ApiError as error:
                 wait = self._failed(error)
+            except Exception as error:
+                log.exception("%s: following them failed; they are listed anew", self.kind)
+                self._version = ""
+                wait = self._failed(ApiError(None, f"{type(error).__name__}: {error}"))
             await asyncio.sleep(wait)
 
     def _ended(self, *, after: Seconds) -> Seconds:
@@ -115,12 +124,20 @@ class Watching:
         return self._wait()
 
     def _absent(self) -> Seconds:
+        """A server that begins answers 404 for kinds that it has not looked up yet: what was known stays a while."""
         self._version = ""
+        now = asyncio.get_running_loop().time()
+        self._absent_since = now if self._absent_since is None else self._absent_since
+        if self.objects and now - self._absent_since < BELIEVED_ABSENT:
+            self._counts.failures[self.kind] += 1
+            self._say("404: the API server has no such kind now")
+            return self._wait()
         if self.installed:
             log.info("the API server has no %s; they are looked for every %.0f s", self.kind, LOOK_AGAIN)
         self.installed, self.synced = False, True
         if self.objects:
             self.objects = {}
+            self.changes += 1
         self._well()
         self._changed()
         return LOOK_AGAIN
@@ -141,11 +158,13 @@ class Watching:
         self._counts.lists[self.kind] += 1
         self.installed = True
         self.objects = {name: self._slim(each) for each in items if isinstance(each, dict) and (name := _name(each))}
+        self.changes += 1
         nameless = len(items) - len(self.objects)
         if nameless:
             self._counts.malformed[self.kind] += nameless
             log.error("%s: %d listed objects have no name of their own and are left out", self.kind, nameless)
         self._version = version
+        self._absent_since = None
         self.synced = True
         self._well()
         self._changed()
@@ -178,6 +197,7 @@ class Watching:
             self.objects.pop(name, None)
         else:
             self.objects[name] = self._slim(item)
+        self.changes += 1
         self._changed()
 
 

@@ -8,22 +8,26 @@ the next pass, since pods or adapters that it needs may have come. Only what cam
 what the configuration says under the same name is then said again.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from lorapick.live.changes.naming import Naming
+from lorapick.live.changes.submitting import Submitting
 from lorapick.live.driver import Driver
-from lorapick.live.operations import OperationError, Operations
+from lorapick.live.operations import OperationError
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule
 from lorapick.model.events import ConfigChanged
 from lorapick.model.settings import Settings
-from lorapick.model.units import AdapterName
+from lorapick.model.units import AdapterName, Seconds
 from lorapick.wire.api import ApiReason
 from lorapick.wire.kubernetes.adapter import AdapterWish
 
-_WITHOUT_PIN = (ApiReason.PIN_REFUSED, ApiReason.POD_UNKNOWN)
 CONFLICT = "NameTaken"
+SPENT_AT_ONCE: Seconds = 0.05
+"""In a fleet of thousands of pods an adapter takes milliseconds to declare, and picks must not wait for a thousand."""
 
 
 class Refused(NamedTuple):
@@ -40,24 +44,24 @@ class Outcome(msgspec.Struct, kw_only=True):
     wish: AdapterWish
     refused: Refused | None = None
     """It is not declared."""
-    pin: Refused | None = None
-    """It is declared, and not kept where it should be."""
+    stale: Refused | None = None
+    """Its object cannot be read now; what it said before is so."""
 
 
 class Wishes:
     """What the API server wants of one picker."""
 
-    def __init__(self, driver: Driver, operations: Operations, *, settings: Settings) -> None:
+    def __init__(self, driver: Driver, settings: Settings) -> None:
         """Change nothing yet; `settings` are those of the configuration."""
         self._driver = driver
-        self._operations = operations
+        self._naming = Naming(Submitting(driver))
         self._file = settings
         self._aliases: dict[str, Alias] = {}
         self._adapters: dict[AdapterName, Adapter] = {}
         """As last declared from here."""
         self._extra: tuple[tuple[AffinityGroup, ...], tuple[Schedule, ...]] = ((), ())
-        self.pending = False
-        """Whether something was refused that may be possible later."""
+        self.unfinished = False
+        """Whether there was no time for all adapters; the next pass goes on."""
 
     # -- aliases
 
@@ -71,7 +75,7 @@ class Wishes:
                 self._aliases[name] = alias
                 continue
             try:
-                self._operations.set_alias(alias)
+                self._naming.set_alias(alias)
                 self._aliases[name] = alias
             except OperationError as error:
                 refused[name] = f"{name}: {error}"
@@ -82,9 +86,9 @@ class Wishes:
         declared = next((alias for alias in self._file.aliases if alias.name == name), None)
         try:
             if declared is not None:
-                self._operations.set_alias(declared)
+                self._naming.set_alias(declared)
             elif name in self._driver.fleet.state.aliases:
-                self._operations.clear_alias(name)
+                self._naming.clear_alias(name)
         except OperationError:
             pass  # somebody else moved it, and it is theirs now
 
@@ -94,45 +98,33 @@ class Wishes:
         """Make these the adapters that come from here, oldest first; what came of each, by its object's name."""
         outcomes: dict[str, Outcome] = {}
         owner: dict[AdapterName, str] = {}
+        spent: Seconds = 0.0
+        self.unfinished = False
         for wish in wishes:
-            outcome = outcomes[wish.object_name] = Outcome(wish=wish)
             first = owner.setdefault(wish.adapter.name, wish.object_name)
+            stands = self._stands(wish.adapter)
+            if spent > SPENT_AT_ONCE and not stands:
+                self.unfinished = True
+                continue
+            outcome = outcomes[wish.object_name] = Outcome(wish=wish)
             if first != wish.object_name:
                 message = f"LoraAdapter {first} is older and has the name {wish.adapter.name}"
                 outcome.refused = Refused(CONFLICT, message)
-            else:
+            elif not stands:
+                began = time.perf_counter()
                 self._declare(wish.adapter, outcome)
+                spent += time.perf_counter() - began
         left = [name for name in self._adapters if name not in owner]
-        stuck = [name for name in left if not self._retire(name)]
-        self._settle([outcome.wish for outcome in outcomes.values() if outcome.refused is None])
-        self.pending = bool(stuck) or any(each.refused or each.pin for each in outcomes.values())
+        for name in left:
+            self._retire(name)
+        if not self.unfinished:
+            self._settle([outcome.wish for outcome in outcomes.values() if outcome.refused is None])
         return outcomes
 
     def _declare(self, adapter: Adapter, outcome: Outcome) -> None:
-        if self._stands(adapter):
-            return
         try:
-            self._operations.declare(adapter)
+            self._naming.announce(adapter)
             self._adapters[adapter.name] = adapter
-            if adapter.pin is not None and self._driver.fleet.state.pins.get(adapter.name) != adapter.pin:
-                self._operations.pin(adapter.name, adapter.pin)  # somebody took it away; the object still says so
-        except OperationError as error:
-            refused = Refused(_word(error.reason), str(error))
-            if error.reason not in _WITHOUT_PIN or adapter.pin is None:
-                outcome.refused = refused
-                return
-            outcome.pin = refused
-            self._declare_without(adapter, outcome)
-
-    def _declare_without(self, adapter: Adapter, outcome: Outcome) -> None:
-        """A pin that does not fit takes nothing else away: the one before it stays."""
-        before = self._adapters.get(adapter.name)
-        reduced = msgspec.structs.replace(adapter, pin=before.pin if before is not None else None)
-        if self._stands(reduced):
-            return
-        try:
-            self._operations.declare(reduced)
-            self._adapters[adapter.name] = reduced
         except OperationError as error:
             outcome.refused = Refused(_word(error.reason), str(error))
 
@@ -147,19 +139,18 @@ class Wishes:
             and state.pins.get(adapter.name) == adapter.pin
         )
 
-    def _retire(self, name: AdapterName) -> bool:
-        """Whether it is not declared from here any more."""
+    def _retire(self, name: AdapterName) -> None:
+        """Take back what was declared; while an alias leads there, the next pass tries again."""
         declared = next((each for each in self._file.adapters if each.name == name), None)
         try:
             if declared is not None:
-                self._operations.declare(declared)
+                self._naming.announce(declared)
             elif name in self._driver.fleet.state.adapters:
-                self._operations.retire(name)
+                self._naming.retire(name)
         except OperationError as error:
             if error.reason is ApiReason.IN_USE:
-                return False
+                return
         del self._adapters[name]
-        return True
 
     # -- groups and schedules
 
