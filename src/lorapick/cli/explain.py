@@ -119,7 +119,7 @@ def _show_winner(winner: VerdictDocument, document: ExplanationDocument, console
     console.print(f"  {winner.pod} won {score}", style="bold")
     table = Table.grid(padding=(0, 2))
     for term in _terms(document):
-        value = getattr(winner.terms, term) if winner.terms is not None else None
+        value = winner.scorers.get(term) if winner.terms is None else getattr(winner.terms, term)
         table.add_row(
             f"    {term}",
             "unknown" if value is None else f"{value:.3f}",
@@ -209,7 +209,7 @@ def _why_not(verdict: VerdictDocument) -> Text:
 
 
 def _terms(document: ExplanationDocument) -> list[str]:
-    return [term for term in TERMS if term in document.weights]
+    return [term for term in TERMS if term in document.weights] or list(document.weights)
 
 
 def _number(value: float | None) -> str:

@@ -58,6 +58,8 @@ class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None
     """None when a filter removed it before scoring."""
     terms: Terms | None
+    scorers: dict[str, float] = {}
+    """Of a scheduling profile: what each scorer gave it, in [0, 1], before weights; by name."""
     tier: Tier | None
     source: Source | None
     queue_depth: float | None

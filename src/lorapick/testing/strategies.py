@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.model.pods import Engine, GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
+from lorapick.model.profiles import Profiles
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import (
     AdmissionSettings,
@@ -25,6 +26,7 @@ from lorapick.model.settings import (
 )
 from lorapick.model.tiers import Tier
 from lorapick.model.units import RequestId, Seconds
+from lorapick.testing.profiles import profile, spec
 
 T = TypeVar("T")
 
@@ -37,6 +39,26 @@ MODELS = (*ADAPTER_NAMES[:2] * 6, *ADAPTER_NAMES, ALIAS, ALIAS, *BASES, "nobody-
 ZONES = ("west", "east")
 POLICY_NAMES = (*["weighted", "weighted", "cost"] * (len(POLICIES) // 2), *POLICIES)
 """Most of them those that leave admission to us."""
+
+PROFILES = (
+    Profiles(
+        decode=profile(
+            "lora-affinity-scorer",
+            "no-hit-lru-scorer",
+            spec("token-load-scorer", threshold=100.0),
+            filters=[spec("utilization-detector", queue=2, kv=0.5, headroom=0.0), "session-affinity-filter"],
+        )
+    ),
+    Profiles(
+        decode=profile(
+            "queue-scorer", "prefix-cache-scorer", filters=["decode-filter"], picker="weighted-random-picker"
+        ),
+        prefill=profile(filters=["prefill-filter"], picker="random-picker"),
+        waits=True,
+    ),
+    Profiles(decode=profile("lorapick-residency-scorer", spec("active-request-scorer", idle=0, most=0.5))),
+)
+"""One that leaves nothing to us, one that waits, one that leaves admission to us."""
 
 pod_names = st.sampled_from(POD_NAMES)
 adapter_names = st.sampled_from(ADAPTER_NAMES)
@@ -203,6 +225,7 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
         picking=st.builds(
             PickingSettings,
             policy=st.sampled_from(policies),
+            profiles=rarely(st.sampled_from(PROFILES), otherwise=None) if policies is POLICY_NAMES else st.none(),
             fallbacks=st.integers(0, 3),
             prefix_blocks_per_pod=st.integers(1, 6),
         ),

@@ -122,6 +122,8 @@ class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
     terms: Terms | None = None
     contributions: dict[str, float | None] = {}
     """Term -> weight x value; None when the value is unknown and the rest of the score does not tell it."""
+    scorers: dict[str, float] = {}
+    """Of a scheduling profile: scorer -> value in [0, 1]; contributions have these names then."""
     tier: str | None = None
     source: Source | None = None
     queue_depth: float | None = None
@@ -256,7 +258,9 @@ def verdict_document(verdict: PodVerdict, weights: dict[str, float], *, now: Sec
         reason=verdict.reason,
         score=verdict.score,
         terms=verdict.terms,
-        contributions=contributions(verdict.terms, weights, score=verdict.score),
+        contributions={name: weights.get(name, 1.0) * value for name, value in verdict.scorers.items()}
+        or contributions(verdict.terms, weights, score=verdict.score),
+        scorers=verdict.scorers,
         tier=None if verdict.tier is None else verdict.tier.word,
         source=verdict.source,
         queue_depth=verdict.queue_depth,

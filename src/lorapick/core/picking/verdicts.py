@@ -5,12 +5,13 @@ Out: the winner and a `PodVerdict` per pod. Used by explanations, by rejections 
 and as the oracle in tests. Not here: speed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from lorapick.core.columns import CODE, PINNED, REASONS, SOURCE_SHIFT, SOURCES, TIER_BITS
+from lorapick.core.picking.epp.policy import ProfilePolicy
 from lorapick.core.picking.filters import veto
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.query import FleetView, Query
@@ -96,6 +97,10 @@ def verdicts(
     judged = judge(query, view, now=now, policy=policy)
     won = next((pod.score for pod in judged if _named(view, pod.row).name == pick.pod), None)
     known = {each[0]: each for each in heard}
+    parts: Mapping[int, dict[str, float]] = {}
+    scored = [pod.row for pod in judged if pod.score is not None]
+    if isinstance(policy, ProfilePolicy) and scored:
+        parts = policy.parts(query, view, rows=scored)
     rows = []
     for pod in judged:
         if _named(view, pod.row).name == pick.pod:
@@ -111,6 +116,8 @@ def verdicts(
         if pod.row in known:
             _, since, spoken, evidence = known[pod.row]
             made = replace(made, since=since, last_evidence=spoken, evidence=evidence)
+        if pod.row in parts:
+            made = replace(made, scorers=parts[pod.row])
         rows.append(made)
     return tuple(sorted(rows, key=lambda row: (not row.won, row.score is None, -(row.score or 0.0), row.pod)))
 

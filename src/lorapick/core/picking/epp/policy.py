@@ -106,6 +106,10 @@ class ProfilePolicy:
         """None: its parts are not those of `Terms` (see `parts`)."""
         del query, view, row
 
+    def parts(self, query: Query, view: FleetView, *, rows: list[int]) -> dict[int, dict[str, float]]:
+        """What each scorer gives each of the candidates, clamped and not weighed, by row and its name."""
+        return dict(zip(rows, self._of(query).parts(query, view, rows=rows), strict=True))
+
     def weights(self) -> dict[str, float]:
         """Weight of each scorer by its name, of the profile that picks the pod that answers."""
         return dict(zip(self._decode.names, self._decode.weights, strict=True))

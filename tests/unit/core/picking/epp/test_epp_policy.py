@@ -15,6 +15,7 @@ from lorapick.model.profiles import Profiles
 from lorapick.model.settings import PickingSettings
 from lorapick.testing.playbook import plain_pod
 from lorapick.testing.profiles import book_with, profile, scores, spec
+from lorapick.wire.api import verdict_document
 
 
 def policy_of(decode, prefill=None):
@@ -145,3 +146,16 @@ def test_no_queue_is_too_long_unless_requests_may_wait():
     assert [veto(query, columns, row=row, now=0.0) for row in (0, 1)] == [0, 0]
     query.codes = None
     assert passing(query, columns, now=0.0) == [0, 1]
+
+
+def test_an_explanation_has_what_each_scorer_gave():
+    fleet = book_with(profile("queue-scorer", spec("kv-cache-utilization-scorer", weight=3.0)), pods="ab")
+    fleet.report("a", waiting=1, kv_usage=0.5)
+    fleet.drain("b")
+    fleet.arrive("legal")
+    explanation = fleet.explain("r1")
+    assert explanation.weights == {"queue-scorer": 1.0, "kv-cache-utilization-scorer": 3.0}
+    assert fleet.verdict("r1", "a").scorers == {"queue-scorer": 1.0, "kv-cache-utilization-scorer": 0.5}
+    assert fleet.verdict("r1", "b").scorers == {}
+    document = verdict_document(fleet.verdict("r1", "a"), explanation.weights, now=0.0)
+    assert document.contributions == {"queue-scorer": 1.0, "kv-cache-utilization-scorer": 1.5}
