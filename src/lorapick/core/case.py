@@ -229,6 +229,8 @@ def reject(case: Case, reason: Reason, *, message: str) -> Effect:
     del state.flights[request_id]
     state.tally.outcomes[Outcome.REJECTED] += 1
     status = status_of(reason)
+    if case.flight.trial is not None:
+        state.arms.refused(case.flight.trial, status)
     state.signals.outcomes.refused(status, now=case.now)
     retry = RETRY_AFTER if status in (429, 503) else None
     return Reject(

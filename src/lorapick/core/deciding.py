@@ -12,11 +12,12 @@ from lorapick.core.case import Case, journal, pick_value, reject, with_leg
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.facts import note_cold
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
-from lorapick.core.picking.pick import Choice, pick
+from lorapick.core.picking.pick import NOBODY, Choice, pick
 from lorapick.core.picking.verdicts import FULL
 from lorapick.core.state import FleetState, Flight
-from lorapick.core.waiting import cheaper_to_wait, hold_for_load, load_cost, may_wait, wait
+from lorapick.core.waiting import cheaper_to_wait, hold_for_load, load_cost, may_wait, wait, would_wait
 from lorapick.model.effects import Dispatch, Effect, Note
+from lorapick.model.picks import Pick
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
@@ -51,7 +52,7 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
 
 def _answer(case: Case) -> list[Effect]:
     effects: list[Effect] = []
-    choice = _choose(case, effects)
+    choice = choose(case, effects)
     lead = _follow(case, choice)
     if lead is not None and lead.room:
         effects += _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)
@@ -64,10 +65,25 @@ def _answer(case: Case) -> list[Effect]:
     return effects
 
 
+def foresee(case: Case) -> Pick:
+    """What `decide` would come to, and nothing comes of it. Who would have to wait has no pod, and the reason."""
+    choice = choose(case, [])
+    lead = _follow(case, choice)
+    if lead is not None and (lead.room or choice.row < 0 or may_wait(case)):
+        leader = case.state.columns.targets[lead.row].pod
+        if lead.room:
+            return pick_value(case, _instead(case, choice, row=lead.row), follows=leader)
+        return pick_value(case, NOBODY, reason=Reason.HELD_FOR_LOAD, follows=leader)
+    if choice.row < 0 or cheaper_to_wait(case, choice.row):
+        return pick_value(case, NOBODY, reason=would_wait(case))
+    return pick_value(case, choice)
+
+
 # -- which pod
 
 
-def _choose(case: Case, effects: list[Effect]) -> Choice:
+def choose(case: Case, effects: list[Effect]) -> Choice:
+    """The best pod of all that may serve, fresh or not; notes of what went wrong go to `effects`."""
     choice = _pick(case, effects)
     if choice.row < 0 and _only_old_reports(case):
         # Never worse than no picker: old reports are better than a refusal.

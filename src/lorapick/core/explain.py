@@ -40,7 +40,7 @@ class Decision(NamedTuple):
     model: str
     pick: Pick
     outcome: str
-    """`dispatched`, `held` or `rejected`."""
+    """`dispatched`, `held`, `rejected`; or `observed`: all of it is what would have been."""
     query: Query
     """Reads the copied residency codes of `view`."""
     view: FrozenView
@@ -100,7 +100,7 @@ class Journal:
     def came(self, request_id: RequestId, news: Came, *, since: Seconds) -> None:
         """Keep what came of a dispatch that was decided at `since` or later: earlier ones are of another request."""
         decision = self._kept.get(request_id)
-        if decision is not None and decision.t >= since and decision.outcome == "dispatched":
+        if decision is not None and decision.t >= since and decision.outcome in ("dispatched", "observed"):
             self._kept[request_id] = decision._replace(came=(*decision.came, news)[-MOST_CAME:])
 
     def latest(self, limit: int) -> list[Decision]:

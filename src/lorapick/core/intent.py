@@ -7,7 +7,10 @@ comes at once. Not here: what pods answer (see `core.operator`), what is done ab
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
+from lorapick.core import arms_routing
+from lorapick.core.arms import route_of
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.placement import by_load, pinning
 from lorapick.core.placement.controller import stir, wake
@@ -207,6 +210,9 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     """
     settings = event.settings
     policy = make_policy(settings.picking)
+    if settings.mode != state.settings.mode:
+        return _set_mode(state, event, now=now)
+    state.arms.configure(settings, now=now)
     state.unloads.configure(settings.retention)
     state.take_policy(policy)
     before = {adapter.name: None for adapter in state.settings.adapters}
@@ -232,11 +238,32 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     return admit(state, now=now, cause=event.id)
 
 
+def _set_mode(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:
+    """Take over the mode, then what else is new, if anything; who waits and is only observed now is sent on."""
+    before = state.settings
+    mode = event.settings.mode
+    state.arms.configure(replace(before, mode=mode, discovery=event.settings.discovery), now=now)
+    state.settings = replace(before, mode=mode)
+    state.placement.acts = state.arms.commands
+    state.placement.configure(state.settings)
+    state.take_policy(state.policy)
+    facts: dict[str, str | float] = {"mode": mode.text, "before": before.mode.text, "route": route_of(event.settings)}
+    effects: list[Effect] = [Note(cause=event.id, kind="mode", facts=facts)]
+    at = arms_routing.Moment(now, event.id)
+    for flight in [*state.flights.values()]:
+        if flight.request.id in state.holds or flight.request.id in state.queues:
+            effects += arms_routing.change_arm(state, flight, at)
+    wake(state, now=now)
+    if event.settings != state.settings:
+        return [*effects, *on_config_changed(state, event, now=now)]
+    return [*effects, *admit(state, now=now, cause=event.id)]
+
+
 def on_leadership_changed(state: FleetState, event: LeadershipChanged, *, now: Seconds) -> list[Effect]:
     """Who does not lead goes on picking, and knows what is wanted; it tells pods nothing."""
     placement = state.placement
     placement.leads = event.leads
-    placement.commands_pods = event.leads and state.settings.placement.enabled
+    placement.commands_pods = placement.may_tell and state.settings.placement.enabled
     wake(state, now=now)
     return [Note(cause=event.id, kind="leadership", facts={"leads": "yes" if event.leads else "no"})]
 

@@ -5,7 +5,7 @@ notes, reservations on fallbacks. Not here: where the gateway goes on (it does t
 (see `core.standby`).
 """
 
-from lorapick.core import aftermath, splitting, standby
+from lorapick.core import aftermath, arms_routing, splitting, standby
 from lorapick.core.deciding import assign
 from lorapick.core.requests import Said, gate, leg_over, release, take_off
 from lorapick.core.state import FleetState, Flight
@@ -20,6 +20,8 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     """Another pod served than picked: move the request there and keep off the pod that refused it."""
     flight = state.flights.get(event.request_id)
     row = state.columns.row_of.get(event.pod)
+    if flight is not None and row is not None and flight.trial is not None and flight.trial.passed:
+        return arms_routing.served_by(state, flight, row=row, at=arms_routing.Moment(now, event.id))
     if flight is None or row is None or flight.pod is None or flight.pod == event.pod:
         return []
     refused, refused_row, leg, reserved = flight.pod, flight.row, flight.leg, flight.reserved
@@ -31,6 +33,8 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     # It never came there, so no load of its adapter began for it; the pod is to blame, not the adapter.
     take_off(state, flight, now=now, load_failed=_alone(state, flight))
     assign(state, flight, row=row, now=now, reserve=reserved)
+    if flight.trial is not None:
+        flight.trial.tier = flight.tier
     kept = standby.let_go(state, flight, now=now)  # last: if it was kept there, it was never free
     if leg is not None and leg.row == row:
         effects += leg_over(state, flight, said=Said(None), now=now, cause=event.id)

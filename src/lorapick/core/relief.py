@@ -24,7 +24,8 @@ def relieve(state: FleetState, row: int, *, since: Seconds, now: Seconds, cause:
     load = state.loads[row]
     if load.pressure_tier < Pressure.HARD or load.draining or not state.policy.coalesces:
         return []
-    if state.placement.commands.busy(row) or not state.unloads.may_ask(row, since=since, now=now):
+    placement = state.placement
+    if not placement.may_tell or placement.commands.busy(row) or not state.unloads.may_ask(row, since=since, now=now):
         return []
     names = spare(state, row, now=now)
     if not names:

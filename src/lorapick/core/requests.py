@@ -7,9 +7,10 @@ Not here: the decision (see `core.deciding`), what pods report (see `core.pods`)
 
 from typing import NamedTuple
 
-from lorapick.core import aftermath, splitting
+from lorapick.core import aftermath, arms_routing, splitting
 from lorapick.core.admission.pressure import Pressure
 from lorapick.core.admission.queues import FlowKey
+from lorapick.core.arms import OBSERVED
 from lorapick.core.columns import CODE
 from lorapick.core.deciding import decide
 from lorapick.core.naming import Unknown, resolve
@@ -56,6 +57,8 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
     if isinstance(adapter, Unknown):
         state.signals.arrived(None, now=now)
         flight = state.flights[request.id] = Flight(request, None, now=now)
+        if state.arms.on and _observed(state, flight):
+            return arms_routing.route(state, flight, arms_routing.Moment(now, event.id), unknown=adapter)
         return [reject_unknown(state, flight, name=adapter.name, now=now, cause=event.id)]
     flight = state.flights[request.id] = Flight(request, adapter, now=now)
     state.signals.arrived(adapter.name if adapter is not None else None, now=now)
@@ -64,7 +67,15 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
         state.prices.demand.arrived(adapter.name, now=now)
         state.placement.arrived(adapter.name, request, now=now)
         state.tally.on_probation += state.probation.arrived(adapter.name, now=now)
+    if state.arms.on and _observed(state, flight):
+        return arms_routing.route(state, flight, arms_routing.Moment(now, event.id))
     return decide(state, flight, now=now, cause=event.id)
+
+
+def _observed(state: FleetState, flight: Flight) -> bool:
+    """Whether it is routed as before; draws which arm it is in."""
+    trial = flight.trial = state.arms.begin(flight.request)
+    return trial.arm is OBSERVED
 
 
 def on_refused(state: FleetState, event: RequestRefused, *, now: Seconds) -> list[Effect]:
@@ -98,6 +109,8 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
     flight = state.flights.get(event.request_id)
     if flight is None or flight.row < 0 or not flight.started:
         return []
+    if flight.trial is not None:
+        state.arms.first_byte(flight.trial, now - flight.arrived)
     state.signals.outcomes.body_started(now - flight.arrived, now=now)
     return _ran(state, flight, now=now, cause=event.id)
 
@@ -179,6 +192,8 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     state.tally.outcomes[outcome] += 1
     row, leg, kept = flight.row, flight.leg, flight.standby
     state.signals.outcomes.left(outcome, status, seconds=now - flight.arrived, now=now)
+    if flight.trial is not None:
+        arms_routing.left(state, flight, event, now=now)
     effects = _left(state, flight, event=event, now=now)
     if row < 0:
         splitting.drop(state, flight, now=now)

@@ -48,7 +48,7 @@ def rescue(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
 
 def _may_ask(state: FleetState, row: int, *, since: Seconds, now: Seconds) -> bool:
     placement = state.placement
-    return placement.leads and not placement.commands.busy(row) and state.unloads.may_ask(row, since=since, now=now)
+    return placement.may_tell and not placement.commands.busy(row) and state.unloads.may_ask(row, since=since, now=now)
 
 
 def _missing(state: FleetState, row: int) -> list[AdapterName]:

@@ -16,6 +16,7 @@ from lorapick.core.admission.quarantine import Quarantine
 from lorapick.core.admission.queues import Queues
 from lorapick.core.admission.turns import Turns
 from lorapick.core.admission.unloading import Unloading
+from lorapick.core.arms import Arms, Trial
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.near_names import NearNames
@@ -60,6 +61,7 @@ class Flight:
         "standby",
         "started",
         "tier",
+        "trial",
         "waits_since",
     )
 
@@ -102,6 +104,8 @@ class Flight:
         """Row of the fallback that keeps a slot for it too, since its own pod is lost; -1: none does."""
         self.load_then = 0.0
         """Requests that its pod had then."""
+        self.trial: Trial | None = None
+        """Its part in a trial; None: there is none."""
 
     @property
     def adapter_name(self) -> AdapterName | None:
@@ -196,6 +200,8 @@ class FleetState:
         """Per row."""
         self.reads_prices = False
         """Whether the policy wants to know what things take."""
+        self.arms = Arms(settings, seed=seed)
+        """Who is routed as before, to be compared."""
         self.take_policy(make_policy(settings.picking))
         self.spare_policy = RoundRobin(settings.picking)
         """Takes over for one decision when the configured one fails."""
@@ -213,7 +219,7 @@ class FleetState:
         self.turns = Turns()
         self.gates = Gates(self.columns, self.residency, loads=self.loads, turns=self.turns, settings=settings)
         self.gates.configure(settings, on=self.policy.coalesces)
-        self.placement = Placement(settings)
+        self.placement = Placement(settings, acts=self.arms.commands)
         """Who is loaded, kept and moved on purpose."""
         self.residency.awaited = self.placement.commands.bringing
         self.gates.keeps, self.gates.warming = self.placement.keeps, self.placement.warming
@@ -271,7 +277,8 @@ class FleetState:
         self._read_prices()
 
     def _read_prices(self) -> None:
-        before, self.reads_prices = self.reads_prices, self.splits or "load_price" in self.policy.reads
+        reads = self.policy.reads if self.arms.policy is None else (*self.policy.reads, *self.arms.policy.reads)
+        before, self.reads_prices = self.reads_prices, self.splits or "load_price" in reads
         if self.reads_prices and not before:
             for row in self.loads:
                 self.refresh(row)

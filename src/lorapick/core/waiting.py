@@ -173,6 +173,13 @@ def wait(case: Case) -> list[Effect]:
     return [*effects, held]
 
 
+def would_wait(case: Case) -> Reason:
+    """What `wait` would come to: a wait for a place, or why the request would be refused."""
+    if not _awaited(case):
+        return why_nobody(judge(case.query, case.state.columns, now=case.now, policy=case.policy))
+    return Reason.HELD_FOR_SLOT if may_wait(case) else Reason.SHED
+
+
 def _awaited(case: Case) -> int:
     """Veto code of the first pod that would take it if only it had room; 0: waiting would not help.
 

@@ -37,6 +37,19 @@ class Dispatch(Effect, frozen=True, kw_only=True):
     """Pod that prefills; None: not disaggregated."""
     wording: Wording | None = None
     """How these pods are asked for the adapter; None: by name. Told by drivers, who know paths; the core knows none."""
+    would: Pick | None = None
+    """Of a request that is only observed, what would have been decided; None: this is decided. After a `PassOn` it
+    says where the gateway has sent the request."""
+
+
+class PassOn(Effect, frozen=True, kw_only=True):
+    """Send the request on and name no pod: it is only observed, and the gateway chooses as before."""
+
+    request_id: RequestId
+    pick: Pick
+    """What would have been decided."""
+    model: str | None = None
+    """The name to ask the pod for, when it differs from what the client wrote (alias); None: unchanged."""
 
 
 class Hold(Effect, frozen=True, kw_only=True):
@@ -137,4 +150,4 @@ class Note(Effect, frozen=True, kw_only=True):
     were not (`untold`)."""
 
 
-AnyEffect = Dispatch | Hold | Reject | Load | Unload | Register | Touch | Solve | KeepDemand | Raise | Clear | Note
+AnyEffect = Dispatch | PassOn | Hold | Reject | Load | Unload | Register | Touch | Solve | KeepDemand | Raise | Clear | Note

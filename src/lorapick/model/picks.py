@@ -109,6 +109,8 @@ class What(StrEnum):
     """The same, and no slot could be reserved anywhere."""
     SERVED_BY = "served_by"
     """The gateway says that this pod serves, and not the one that was picked."""
+    WENT = "went"
+    """It was only observed, and was sent to this pod as before."""
 
 
 OF_PREFILL = (What.PREFILLED, What.OVER, What.FAILED, What.LOST, What.OVERDUE, What.LEFT)
@@ -169,7 +171,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     weights: dict[str, float]
     outcome: str
-    """`dispatched`, `held` or `rejected`."""
+    """`dispatched`, `held` or `rejected`; `observed`: all of it is what would have been."""
     reason: Reason | None
     verdicts: tuple[PodVerdict, ...]
     fallbacks: tuple[PodName, ...] = ()

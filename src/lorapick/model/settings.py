@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
+from lorapick.model.arms import Mode
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.profiles import Profiles
@@ -341,8 +342,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     budgets: BudgetSettings = BudgetSettings()
     scrape: ScrapeSettings = ScrapeSettings()
     ledger: LedgerSettings = LedgerSettings()
-    mode: str = "enforce"
-    """`enforce`, `observe`, or `percent:N`."""
+    mode: Mode = Mode()
+    """Which requests picks are in force for."""
     server: ServerSettings = ServerSettings()
     tracing: TracingSettings = TracingSettings()
     disaggregation: DisaggregationSettings = DisaggregationSettings()

@@ -11,6 +11,7 @@ import msgspec
 
 from lorapick.core.residency.engines import CACHES
 from lorapick.core.retention.policies import make_retention
+from lorapick.model.arms import GATEWAY, ROUND_ROBIN
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.retention import Retention, RetentionFacts
 from lorapick.model.settings import Settings
@@ -35,8 +36,12 @@ from lorapick.sim.world import World
 def settings_of(scenario: Scenario, policy: str) -> Settings:
     """The picker's configuration with another policy, which looks at pods as often as the scenario says it does."""
     settings = scenario.settings
+    mode = settings.mode
+    if mode.route in (None, GATEWAY):  # there is no gateway here; most go round
+        mode = msgspec.structs.replace(mode, route=ROUND_ROBIN)
     return msgspec.structs.replace(
         settings,
+        mode=mode,
         picking=msgspec.structs.replace(settings.picking, policy=policy),
         scrape=msgspec.structs.replace(settings.scrape, interval=scenario.scrape_interval(policy)),
     )

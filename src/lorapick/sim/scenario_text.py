@@ -43,6 +43,7 @@ from lorapick.sim.workload.stream import OpenLines, undeclared_names
 from lorapick.wire.config import alerting, sections
 from lorapick.wire.config.disaggregation import disaggregation
 from lorapick.wire.config.document import At, Refused, Report, parse_document
+from lorapick.wire.config.mode import mode
 from lorapick.wire.config.readers import (
     Reader,
     adapter_name,
@@ -309,6 +310,7 @@ def fields_of_settings(policies: Collection[str]) -> Reader[Settings]:
         Settings,
         {
             "picking": sections.picking(policies),
+            "mode": mode(policies),
             "load_times": sections.load_times,
             "retention": sections.retention,
             "pressure": sections.pressure,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lorapick.model.arms import Mode
 from lorapick.model.settings import Affinity, Settings, Weights
 from lorapick.model.tiers import Tier
 
@@ -32,4 +33,4 @@ def test_everything_has_a_default():
     settings = Settings()
     assert (settings.pressure.soft, settings.pressure.hard, settings.pressure.critical) == (0.85, 0.90, 0.95)
     assert (settings.admission.max_queued, settings.admission.max_wait) == (1000, 30.0)
-    assert (settings.picking.policy, settings.mode) == ("weighted", "enforce")
+    assert (settings.picking.policy, settings.mode) == ("weighted", Mode())

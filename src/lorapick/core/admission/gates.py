@@ -67,6 +67,12 @@ class Gates:
         self._slots = settings.admission.slot_budget
         self.recount()
 
+    def switch(self, *, on: bool) -> None:
+        """Write both columns as if anything but pressure counted, or did not."""
+        if on is not self.on:
+            self.on = on
+            self.recount()
+
     def recount(self) -> None:
         """Pods went, or settings changed: what holds for one pod may have changed for all."""
         self._closed = self._too_many_load()

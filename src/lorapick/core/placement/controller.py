@@ -46,6 +46,8 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
         effects += pinning.place(state, now=now, cause=cause)  # for the score
         _claim(state)
         placement.next_tick = inf
+        if not placement.acts:
+            effects += _would_want(state, now=now, cause=cause)
         return effects
     effects = giving.give_up(state, now=now, cause=cause)
     effects += pinning.place(state, now=now, cause=cause)
@@ -63,6 +65,19 @@ def tick(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     placement.forget_refusals(unknown=lambda row: registering.unknown(state, row))
     placement.last_tick = now
     placement.next_tick = now + state.settings.placement.tick if _busy(state) else inf
+    return effects
+
+
+def _would_want(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """While requests are only observed: what would be wanted, to be shown; nobody is told anything."""
+    placement = state.placement
+    effects = giving.give_up(state, now=now, cause=cause)  # on what was asked for before
+    if placement.leads and state.settings.placement.enabled:
+        placement.wanted = {}
+        for target in sources.collect(state, now=now, cause=cause, effects=effects):
+            placement.wanted.setdefault(target.row, {}).setdefault(target.adapter, target.why)
+        placement.last_tick = now
+        placement.next_tick = now + state.settings.placement.tick if _busy(state) else inf
     return effects
 
 

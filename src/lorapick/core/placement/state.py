@@ -92,6 +92,7 @@ class Placement:
         "called",
         "claims",
         "commands",
+        "acts",
         "commands_pods",
         "deprioritised",
         "drift",
@@ -139,7 +140,9 @@ class Placement:
         "warming",
     )  # fmt: skip
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, acts: bool = True) -> None:
+        self.acts = acts
+        """Whether the mode lets pods be told anything."""
         self.commands = Commands()
         self.leads = True
         """Whether this picker is the one of several that tells pods what to load."""
@@ -224,10 +227,15 @@ class Placement:
         """Who counts for less at weekends, while it is one."""
         self._weekend: tuple[AdapterName, ...] = ()
 
+    @property
+    def may_tell(self) -> bool:
+        """Whether pods may be told anything by this picker."""
+        return self.leads and self.acts
+
     def configure(self, settings: Settings) -> None:
         """Take over settings; what is remembered stays."""
         wanted = settings.placement
-        self.commands_pods = wanted.enabled and self.leads
+        self.commands_pods = wanted.enabled and self.may_tell
         """Whether anything of what is wanted leads to commands."""
         counted = self.groups.transitions
         self.groups = Groups(settings.groups, learn=(counted or True) if wanted.learn_groups else False)

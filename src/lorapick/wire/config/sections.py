@@ -35,7 +35,6 @@ from lorapick.wire.config.readers import (
     duration,
     integer,
     list_of,
-    not_yet,
     number,
     positive_share,
     record,
@@ -312,19 +311,3 @@ server: Reader[ServerSettings] = record(
     },
     check=_check_server,
 )
-
-_percent: Reader[int] = record(
-    lambda *, percent: percent, {"percent": integer(least=1, most=100)}, required=("percent",)
-)
-_mode_word = choice("enforce")
-_mode_later = not_yet("write mode: enforce")
-
-
-def mode(at: At) -> str:
-    """`enforce`; `observe` and `{percent: N}` are known by name, and refused until they do something."""
-    if not at.is_scalar:
-        _percent(at)
-        _mode_later(at)
-    elif at.tag.endswith(":str") and at.node.value in ("observe", "percent"):
-        _mode_later(at)
-    return _mode_word(at)

@@ -15,6 +15,7 @@ from lorapick.wire.config import alerting, intent, sections
 from lorapick.wire.config.disaggregation import disaggregation
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.ledger import ledger
+from lorapick.wire.config.mode import mode
 from lorapick.wire.config.pods import PodDefaults, defaults, discovery
 from lorapick.wire.config.readers import Reader, fields, integer, list_of, text
 from lorapick.wire.config.tracing import tracing
@@ -92,7 +93,7 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "budgets": sections.budgets,
         "scrape": sections.scrape,
         "ledger": ledger,
-        "mode": sections.mode,
+        "mode": mode(policies),
         "server": sections.server,
         "tracing": tracing,
         "disaggregation": disaggregation,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
+from lorapick.model.arms import Mode
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import Settings, Weights
 from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash, verbatim
@@ -153,7 +154,7 @@ seed: 7
     assert (settings.budgets.loads_per_pod_per_minute, settings.budgets.scrape_core_share) == (0.5, 0.05)
     assert (settings.scrape.interval, settings.scrape.models_every) == (0.2, 3.0)
     assert (settings.mode, settings.server.extproc, settings.server.body) == (
-        "enforce",
+        Mode(),
         "[::1]:9002",
         "full_duplex_streamed",
     )
@@ -217,7 +218,7 @@ aliases:
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
-    said = problems("mode: x\nsed: 1\nmode: observe\nslo: {ttft_p95: 1}\ntenants: {}\ndiscovery: {pods: [{}]}\n")
+    said = problems("mode: x\nsed: 1\nmode: observed\nslo: {ttft_p95: 1}\ntenants: {}\ndiscovery: {pods: [{}]}\n")
     assert [line.split(":")[1] for line in said] == ["1", "2", "3", "4", "5", "6", "6"]
 
 
