@@ -40,7 +40,7 @@ VARIANTS = (
 REFUSED = (
     ("replicas=0", "minimum"),
     ("replicaCount=2", "replicaCount"),
-    ("pool.matchLabels=null,pool.matchLabels.a=b c", "matchLabels"),
+    ("pool.matchLabels.app=not a label", "matchLabels"),
     ("pool.targetPorts={8000,8000}", "items at 0 and 1 are equal"),
     ("pool.failureMode=open", "failureMode"),
     ("pool.name=Upper", "pattern"),
