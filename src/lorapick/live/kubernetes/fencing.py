@@ -11,7 +11,6 @@ import asyncio
 from typing import Protocol
 
 from lorapick.live.driver import Controls, Driver, MakeEvent
-from lorapick.live.kubernetes.counts import KubernetesCounts
 from lorapick.model.effects import Load, Register, Touch, Unload
 from lorapick.model.events import By, LeadershipChanged, LoadFailed, RegisterFailed, TouchFailed, UnloadFailed
 from lorapick.model.units import AdapterName
@@ -28,10 +27,16 @@ class Leads(Protocol):
         ...
 
 
+class Fenced(Protocol):
+    """Whose `fenced` counts commands that were held back."""
+
+    fenced: int
+
+
 class Fence:
     """Stands between a driver and its control."""
 
-    def __init__(self, driver: Driver, leader: Leads, *, inner: Controls, counts: KubernetesCounts) -> None:
+    def __init__(self, driver: Driver, leader: Leads, *, inner: Controls, counts: Fenced) -> None:
         """Let nothing through that is not the leader's."""
         self._driver = driver
         self._leader = leader

@@ -103,6 +103,8 @@ class Following:
 
     def _begin(self, found: Pool, group: asyncio.TaskGroup) -> None:
         log.info("pods are those with %s", found.label_selector)
+        if found.protocol != "http":
+            log.warning("the pool says %s; pods are scraped and told over HTTP/1.1 on the same ports", found.protocol)
         if self._pods_task is not None:
             self._pods_task.cancel()
         path = f"/api/v1/namespaces/{self._client.access.namespace}/pods"

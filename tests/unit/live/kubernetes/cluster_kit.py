@@ -17,7 +17,8 @@ from lorapick.model.pods import PodReport
 from lorapick.model.settings import DiscoverySettings, KubernetesSettings, LeaderSettings, Settings
 from lorapick.testing.apiserver import ApiServer
 
-FAST = LeaderSettings(duration=1.0, renew_within=0.6, retry=0.1)
+FAST = LeaderSettings(duration=60.0, renew_within=40.0, retry=0.1)
+"""Long enough for a machine that is busy: nobody loses a lead by being slow."""
 POOL = {
     "apiVersion": "inference.networking.k8s.io/v1",
     "kind": "InferencePool",

@@ -67,6 +67,37 @@ async def test_a_grace_period_that_is_over_ends_a_pod_that_nobody_removes(server
         await until(lambda: not picker.pods)
 
 
+async def test_a_pod_of_the_same_name_elsewhere_is_another_process(server, caplog):
+    await server.put("inferencepools", {**POOL, "spec": {**POOL["spec"], "appProtocol": "kubernetes.io/h2c"}})
+    await server.put("pods", pod("vllm-0", "10.0.0.1"))
+    async with running(Picker(server, settings())) as picker:
+        await until(lambda: picker.pods)
+        assert "over HTTP/1.1" in caplog.text
+        await server.delete("pods", "vllm-0")
+        await server.put("pods", pod("vllm-0", "10.0.0.2", uid="another"))
+        await until(lambda: picker.driver.any_endpoint() == "10.0.0.2:8000")
+        assert picker.pods == {"vllm-0-rank-0": False}
+
+
+async def test_two_pods_of_one_address_are_one_endpoint(server):
+    await server.put("inferencepools", POOL)
+    await server.put("pods", pod("old", "10.0.0.1"))
+    async with running(Picker(server, settings())) as picker:
+        await until(lambda: picker.pods)
+        await server.begin_delete("old", grace=600)
+        await server.put("pods", pod("new", "10.0.0.1"))
+        await until(lambda: picker.pods == {"new-rank-0": False})
+
+
+async def test_many_pods_come_in_pages(server):
+    await server.put("inferencepools", POOL)
+    for number in range(600):
+        await server.put("pods", pod(f"p{number}", f"10.0.{number // 250}.{number % 250 + 1}"))
+    async with running(Picker(server, settings())) as picker:
+        await until(lambda: len(picker.pods) == 600)
+        assert len([path for _, path in server.requests if "/pods?" in path and "limit=500" in path]) == 2
+
+
 async def test_one_endpoint_for_each_port(server):
     await server.put(
         "inferencepools", {**POOL, "spec": {**POOL["spec"], "targetPorts": [{"number": 8000}, {"number": 8001}]}}
