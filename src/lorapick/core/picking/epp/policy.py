@@ -18,6 +18,11 @@ from lorapick.model.settings import PickingSettings
 NAME = "endpoint-picker-config"
 
 
+def clamped(value: float) -> float:
+    """The value, or the nearer bound of [0, 1]; 0 for what is no number."""
+    return min(1.0, max(0.0, value))
+
+
 class Running:
     """One profile, ready to run."""
 
@@ -41,7 +46,11 @@ class Running:
         sums = [0.0] * len(rows)
         for scorer, weight in zip(self.scorers, self.weights, strict=True):
             values = scorer.values(query, view, rows=rows)
-            sums = [total + weight * min(1.0, max(0.0, value)) for total, value in zip(sums, values, strict=True)]
+            # Two comparisons cost a third of two calls.
+            sums = [
+                total + weight * (value if 0.0 <= value <= 1.0 else clamped(value))
+                for total, value in zip(sums, values, strict=True)
+            ]
         return sums
 
     def parts(self, query: Query, view: FleetView, *, rows: list[int]) -> list[dict[str, float]]:
@@ -49,7 +58,7 @@ class Running:
         found: list[dict[str, float]] = [{} for _ in rows]
         for name, scorer in zip(self.names, self.scorers, strict=True):
             for part, value in zip(found, scorer.values(query, view, rows=rows), strict=True):
-                part[name] = min(1.0, max(0.0, value))
+                part[name] = clamped(value)
         return found
 
 

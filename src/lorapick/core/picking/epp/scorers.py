@@ -10,7 +10,7 @@ from collections.abc import Callable
 from lorapick.core.picking.epp.facts import COLD, IN_FLIGHT, TOKENS_IN_FLIGHT
 from lorapick.core.picking.epp.filters import pod_of
 from lorapick.core.picking.epp.labels import Level, Places, Span, span_of
-from lorapick.core.picking.gie import lora_affinity, shortness
+from lorapick.core.picking.gie import lora_affinity
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.core.scraped import Scraped
 
@@ -35,9 +35,13 @@ class Fewest(Simple):
     def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """`queue-scorer` with those that wait, `running-requests-size-scorer` with those that run."""
         del query
-        counts = [self._figure(view.scraped[row]) for row in rows]
+        figure, pages = self._figure, view.scraped
+        counts = [figure(pages[row]) for row in rows]
         least, most = min(counts), max(counts)
-        return [shortness(count, least=least, most=most) for count in counts]
+        if most == least:
+            return [1.0] * len(rows)
+        span = most - least
+        return [(most - count) / span for count in counts]
 
 
 class KvFree(Simple):
@@ -46,7 +50,8 @@ class KvFree(Simple):
     def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """Of each."""
         del query
-        return [1.0 - view.scraped[row].kv_usage for row in rows]
+        pages = view.scraped
+        return [1.0 - pages[row].kv_usage for row in rows]
 
 
 class LoraAffinity(Simple):
@@ -54,7 +59,8 @@ class LoraAffinity(Simple):
 
     def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """1, 0.8, 0.6 or 0 (see `core.picking.gie`)."""
-        return [lora_affinity(query.adapter, view.scraped[row]) for row in rows]
+        name, pages = query.adapter, view.scraped
+        return [lora_affinity(name, pages[row]) for row in rows]
 
 
 class LoadAware(Simple):
@@ -81,7 +87,10 @@ class Prefix(Simple):
     def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """Of each."""
         del view
-        shares = [query.kv.get(row, 0.0) for row in rows]
+        if not query.kv:
+            return [0.0] * len(rows)
+        share_of = query.kv.get
+        shares = [share_of(row, 0.0) for row in rows]
         if not self._weight:
             return shares
         whole = query.facts.blocks * BLOCK_TOKENS / self._scale
