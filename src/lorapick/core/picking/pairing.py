@@ -193,8 +193,8 @@ def _nearest_rows(legs: Legs, rows: LegRows) -> tuple[NDArray[np.intp], Doubles]
     same_node, same_zone, elsewhere = transfers(legs.tokens, settings=legs.settings)
     if not rows.rivals:
         best = int(rows.best[EVERYWHERE])
+        # What its own row would send itself is of no matter: that one is no pair.
         there = np.where(node == node[best], same_node, np.where(zone == zone[best], same_zone, elsewhere))
-        there[best] = 0.0
         return np.full(len(node), best), there
     near = rows.best[places.of_row]
     moved = np.where(node[near] == node, same_node, np.where(zone[near] == zone, same_zone, elsewhere))

@@ -156,7 +156,7 @@ def _rows_of(query: Query, columns: PodColumns, *, rows: NDArray[np.intp], asked
     totals = total[rows]
     ranked = rows[np.lexsort((-columns.vectors().free_slots[rows], totals))[::-1]]
     farthest = total[ranked[-1]] + max(transfers(tokens, settings=asked.settings))
-    rivals = np.count_nonzero(totals < farthest) > 1
+    rivals = int(np.count_nonzero(totals < farthest)) > 1
     best = np.full(places.count, -1)
     best[places.of_row[:, ranked]] = ranked
     best[NOWHERE] = -1
