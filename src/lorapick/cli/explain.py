@@ -21,6 +21,7 @@ from rich.text import Text
 from lorapick.cli import admin_client
 from lorapick.live.publish import DecisionRow
 from lorapick.model.disaggregation import SplitCosts
+from lorapick.model.picks import What
 from lorapick.model.pods import GpuSource
 from lorapick.model.units import PodName
 from lorapick.wire.api import TERMS, ExplanationDocument, PrefillVerdictDocument, VerdictDocument
@@ -107,6 +108,11 @@ def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LO
 def _headline(document: ExplanationDocument, winner: VerdictDocument | None) -> Text:
     text = Text(f"{admin_client.printable(document.request_id)}: ")
     text.append(admin_client.printable(document.model), style="bold")
+    if document.outcome == "observed":
+        went = next((came.pod for came in reversed(document.came) if came.what is What.WENT), None)
+        would = winner.pod if winner is not None else str(document.reason)
+        text.append(" went to ").append(went or "where nobody knows", style="bold")
+        return text.append(f", as before; lorapick: {would}", style="dim")
     if winner is not None:
         return text.append(" went to ").append(winner.pod, style="bold green")
     reason = f" ({document.reason})" if document.reason is not None else ""

@@ -25,6 +25,8 @@ COMMANDS = {
     "doctor": "Say what is wrong with a running fleet, worst first, and what helps.",
     "explain": "Say why a request went where it went.",
     "ledger": "Which evictions made a window of time slow, and the rows behind the answer.",
+    "mode": "Which requests picks are in force for: all, a share, or none; show it, or change it at once.",
+    "report": "Both arms of a trial side by side: requests that are picked for, and those routed as before.",
     "residency": "Say which adapter is believed to be where, and how the picker knows.",
     "adapters": "Which adapters there are, where they should be; load, pin, move, declare them.",
     "events": "Tell a running picker that something happened outside.",

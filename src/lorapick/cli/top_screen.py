@@ -222,6 +222,9 @@ def _decisions(rows: Sequence[DecisionRow], now: Seconds) -> list[Text]:
 def _decision(row: DecisionRow, now: Seconds) -> Text:
     ago = span(max(0.0, now - row.t))
     line = Text(f"{fit(ago, 6)} {fit(row.request_id, 16)} {printable(row.model)} ")
+    if row.outcome == "observed":
+        went = row.served_by or "gateway's choice"
+        return line.append(f"-> {printable(went)} (observed; lorapick: {printable(row.pod or str(row.reason))})")
     if row.pod is not None:
         return line.append(f"-> {printable(row.pod)} ({row.tier or 'base model'})")
     return line.append(f"{row.outcome} ({row.reason or '-'})", style="yellow" if row.outcome == "held" else "red")

@@ -7,14 +7,18 @@ quantiles. They take requests for independent of one another. Those of one sessi
 the true bounds are wider.
 """
 
+from collections.abc import Iterable
 from math import sqrt
 
 from msgspec.structs import replace
 
-from lorapick.core.arms import Arms, route_of
-from lorapick.core.arms_tally import ArmTally, Durations, WouldTally
-from lorapick.model.arms import Arm, ArmFigures, ArmsReport, Finding, Interval, Mode, Verdict, WouldBe
+from lorapick.core.arms import TOO_MANY_REQUESTS, Arms, route_of
+from lorapick.core.arms_tally import BASE, ArmTally, Durations, WouldTally
+from lorapick.model.arms import Arm, ArmFigures, ArmsReport, Finding, Interval, Mode, ModeKind, Verdict, WouldBe
+from lorapick.model.ledger import RequestRow
+from lorapick.model.requests import Outcome
 from lorapick.model.settings import Settings
+from lorapick.model.tiers import Tier
 from lorapick.model.units import Ratio, Seconds
 
 Z = 1.96
@@ -25,6 +29,8 @@ ALIKE = 0.02
 """Of a figure: what is known to differ by less is alike."""
 QUANTILES = (("p50", 0.50), ("p95", 0.95), ("p99", 0.99))
 _HIGHER_IS_BETTER = ("hits",)
+_ON_GPU = tuple(tier.word for tier in Tier if tier.on_gpu)
+_BEFORE_A_LOAD = tuple(tier.word for tier in Tier if tier < Tier.LOADING)
 _WORDS = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
 
 
@@ -236,3 +242,54 @@ def _number(what: str, interval: Interval | None) -> str:
 
 def _percent(value: Ratio) -> str:
     return f"{100 * value:.3g} %"
+
+
+# -- of a ledger
+
+
+def report_of_rows(rows: Iterable[RequestRow], *, seconds: Seconds) -> ArmsReport:
+    """Of requests that left, as a ledger has them; rows without an arm are of versions that knew none.
+
+    Loads are those that requests were behind, with the seconds that each waited for its own.
+    """
+    tallies = {arm: ArmTally() for arm in Arm}
+    would = WouldTally()
+    for row in rows:
+        if row.arm is not None and row.id is not None:
+            _take(tallies[row.arm], row)
+            if row.would_be is not None:
+                _take_would(would, row)
+    enforced, observed = (tallies[arm].ended for arm in (Arm.ENFORCED, Arm.OBSERVED))
+    percent = 100.0 * enforced / (enforced + observed) if enforced + observed else 100.0
+    mode = Mode(kind=ModeKind.PERCENT, percent=round(percent, 1))
+    return compare(tallies, would, mode=mode, seconds=seconds, source="ledger")
+
+
+def _take(tally: ArmTally, row: RequestRow) -> None:
+    tally.outcomes[row.outcome] += 1
+    refused = row.status is None or row.status >= TOO_MANY_REQUESTS
+    tally.errors += row.outcome in (Outcome.FAILED, Outcome.REJECTED) and refused
+    if row.outcome is Outcome.SERVED:
+        tally.latency.add(row.ended - row.arrived)
+        if row.prefill is not None:
+            tally.ttft.add(row.ended - row.arrived - (row.decode or 0.0))
+    if row.pod is None:
+        return
+    tally.by_tier[row.tier or BASE] += 1
+    if row.hit is not None:
+        tally.adapter_requests += 1
+        tally.hits += row.hit
+    if row.tier in _BEFORE_A_LOAD:
+        tally.loads += 1
+        tally.swap_seconds += row.load_wait
+
+
+def _take_would(would: WouldTally, row: RequestRow) -> None:
+    assert row.would_be is not None
+    would.by_result[row.would_be] += 1
+    if row.adapter is not None:
+        would.adapter_requests += 1
+        would.hits += row.would_be in _ON_GPU
+    if row.would_pod is not None and row.pod is not None:
+        would.compared += 1
+        would.agreed += row.would_pod == row.pod

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from lorapick.live.operations import OperationError, Operations
 from lorapick.live.problems import problem
 from lorapick.model.adapters import PinSpec
+from lorapick.model.arms import ArmsReport, Mode
 from lorapick.wire import admin_bodies as bodies
 from lorapick.wire.admin_answers import AliasesAnswer, Done, GroupsAnswer, PlacementAnswer
 from lorapick.wire.api import ApiReason, FieldProblem
@@ -62,6 +63,7 @@ class View(NamedTuple):
 VIEWS = (
     View("/v1/placement", "What should be where, beside what is believed", PlacementAnswer, lambda o: o.placement()),
     View("/v1/groups", "Adapters that are called one after another", GroupsAnswer, lambda o: o.groups()),
+    View("/v1/report", "Both arms of a trial side by side", ArmsReport, lambda o: o.report()),
     View("/v1/aliases", "Names that stand for adapters", AliasesAnswer, lambda o: o.aliases()),
 )
 _OF = "/v1/adapters/{name}"
@@ -93,6 +95,7 @@ CHANGES = (
         bodies.move,
         lambda o, n, b: o.move(n, b),
     ),
+    Change("PUT", "/v1/mode", "Say whom picks are in force for", Mode, bodies.mode, lambda o, _, b: o.set_mode(b)),
     Change("POST", "/v1/events", "Fire an event", bodies.EventBody, bodies.event, lambda o, _, b: o.fire(b)),
     Change(
         "PUT",

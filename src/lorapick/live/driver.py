@@ -20,6 +20,7 @@ from lorapick.live.ports import ModelCard, Usage
 from lorapick.live.publish import Observer
 from lorapick.live.wordings import REFUSES_UNKNOWN, Wordings
 from lorapick.model.effects import (
+    Answer,
     Clear,
     Dispatch,
     Effect,
@@ -27,6 +28,7 @@ from lorapick.model.effects import (
     KeepDemand,
     Load,
     Note,
+    PassOn,
     Raise,
     Register,
     Reject,
@@ -109,7 +111,7 @@ class Driver:
         self._near = NearNames()
         """For questions that are no events; the core has its own, so that a replay answers alike."""
         self._copies = 0
-        self._waiting: dict[RequestId, asyncio.Future[Dispatch | Reject]] = {}
+        self._waiting: dict[RequestId, asyncio.Future[Answer]] = {}
         self._addresses: dict[RequestId, str] = {}
         """Address picked for each dispatched request: a different one that served is news."""
         self._wakeup: asyncio.TimerHandle | None = None
@@ -154,7 +156,7 @@ class Driver:
 
     # -- live.ports.Picker
 
-    def ask(self, request: Request) -> "Dispatch | Reject | asyncio.Future[Dispatch | Reject]":
+    def ask(self, request: Request) -> "Answer | asyncio.Future[Answer]":
         """Choose a pod: the answer, or its future while the request is held. Cancelling the future abandons it.
 
         The answer's `request_id` counts from then on: a client that uses an id twice at once gets a fresh one.
@@ -166,15 +168,15 @@ class Driver:
         answer = _answer(effects, request.id)
         if answer is not None:
             return self._worded(answer)
-        future: asyncio.Future[Dispatch | Reject] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[request.id] = future
         future.add_done_callback(lambda done: self._waited(request.id, abandoned=done.cancelled()))
         return future
 
-    async def decide(self, request: Request) -> Dispatch | Reject:
+    async def decide(self, request: Request) -> Answer:
         """Choose a pod; waits while the request is held. Cancelling abandons it."""
         answer = self.ask(request)
-        return answer if isinstance(answer, Dispatch | Reject) else await answer
+        return answer if isinstance(answer, Dispatch | PassOn | Reject) else await answer
 
     def _waited(self, request_id: RequestId, *, abandoned: bool) -> None:
         self._waiting.pop(request_id, None)
@@ -273,7 +275,7 @@ class Driver:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case Dispatch() | Reject():
+            case Dispatch() | PassOn() | Reject():
                 self._answered(effect)
             case Hold():
                 pass  # the future of `decide` waits; `_arm` wakes the core in time
@@ -304,16 +306,16 @@ class Driver:
             self._said_unsolved = True
             log.error("nobody solves placements here; adapters stay where requests bring them")
 
-    def _answered(self, answer: Dispatch | Reject) -> None:
+    def _answered(self, answer: Answer) -> None:
         if isinstance(answer, Dispatch):
             self._addresses[answer.request_id] = answer.target.address
         future = self._waiting.get(answer.request_id)
         if future is not None and not future.done():
             future.set_result(self._worded(answer))
 
-    def _worded(self, answer: Dispatch | Reject) -> Dispatch | Reject:
+    def _worded(self, answer: Answer) -> Answer:
         """The answer in the words of the pod's engine; a request that there are none for is over for the core."""
-        if isinstance(answer, Reject):
+        if not isinstance(answer, Dispatch):
             return answer
         worded = self.wordings.worded(answer)
         if isinstance(worded, Reject):
@@ -352,8 +354,8 @@ def _in_words(facts: Mapping[str, str | float]) -> str:
     return " ".join(f"{key}={value}" for key, value in said.items())
 
 
-def _answer(effects: Sequence[Effect], request_id: RequestId) -> Dispatch | Reject | None:
+def _answer(effects: Sequence[Effect], request_id: RequestId) -> Answer | None:
     for effect in effects:
-        if isinstance(effect, Dispatch | Reject) and effect.request_id == request_id:
+        if isinstance(effect, Dispatch | PassOn | Reject) and effect.request_id == request_id:
             return effect
     return None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from lorapick.core.placement import by_load
 from lorapick.core.placement.plans import Action, PlacementPlan
 from lorapick.live.changes.loads import Loads
+from lorapick.live.changes.mode import Modes
 from lorapick.live.changes.naming import Naming
 from lorapick.live.changes.submitting import Submitting
 from lorapick.live.changes.wishes import Wishes
@@ -20,6 +21,7 @@ from lorapick.live.operations import OperationError
 from lorapick.live.placement_views import PlacementViews
 from lorapick.live.solver import SolverProcess
 from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.arms import ArmsReport, Mode
 from lorapick.model.placement import PlacementProblem
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.admin_answers import AliasesAnswer, Done, GroupsAnswer, Intent, PlacementAnswer, PlanAnswer
@@ -37,6 +39,7 @@ class DriverOperations:
         self._loads = Loads(door)
         self._wishes = Wishes(door)
         self._naming = Naming(door)
+        self._modes = Modes(door)
         self._views = PlacementViews(driver)
         self._planning = False
 
@@ -62,7 +65,15 @@ class DriverOperations:
         """See `Operations`."""
         return insight(self._driver)
 
+    def report(self) -> ArmsReport:
+        """See `Operations`."""
+        return self._modes.report()
+
     # -- changes
+
+    def set_mode(self, mode: Mode) -> Done:
+        """See `Operations`."""
+        return self._modes.set(mode)
 
     def load(self, name: AdapterName, body: LoadBody) -> Done:
         """See `Operations`."""

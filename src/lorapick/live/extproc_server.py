@@ -24,7 +24,7 @@ from lorapick.live.grpc_listen import GrpcListener
 from lorapick.live.health import add_health
 from lorapick.live.ports import Picker
 from lorapick.live.transport_counts import TransportCounts
-from lorapick.model.effects import Dispatch, Reject
+from lorapick.model.effects import Answer, Dispatch, PassOn, Reject
 from lorapick.model.requests import Request
 from lorapick.model.settings import Settings
 from lorapick.model.units import RequestId, Seconds
@@ -162,7 +162,7 @@ class _Stream:
         self._session = Session(server.picker, server.options, now=server.picker.now(), identify=identify)
         self._outbox: deque[ProcessingResponse] = deque()
         self._handler = asyncio.current_task()
-        self._deciding: asyncio.Future[Dispatch | Reject] | None = None
+        self._deciding: asyncio.Future[Answer] | None = None
         self._waking: asyncio.Task[None] | None = None
         self._reading = self._writing = self._finished = self._overdue = False
 
@@ -207,10 +207,10 @@ class _Stream:
         """Ask the picker; an answer that comes at once, as almost all do, goes straight back."""
         try:
             answer = self._server.picker.ask(request)
-            if isinstance(answer, Dispatch | Reject):
+            if isinstance(answer, Dispatch | Reject | PassOn):
                 return self._decided(answer)
             if not isinstance(answer, asyncio.Future):
-                raise TypeError(f"{answer!r} is neither Dispatch nor Reject nor a future")
+                raise TypeError(f"{answer!r} is neither Dispatch nor PassOn nor Reject nor a future")
         except Exception:
             log.exception("no decision for request %s (model %s): any ready pod serves it", request.id, request.model)
             self._counts.decide_failures += 1
@@ -220,10 +220,10 @@ class _Stream:
         answer.add_done_callback(self._on_answer)
         return []
 
-    def _decided(self, answer: Dispatch | Reject) -> list[AnyCommand]:
+    def _decided(self, answer: Answer) -> list[AnyCommand]:
         return self._session.decided(answer, traceparent=self._server.traceparent(answer.request_id))
 
-    def _on_answer(self, done: "asyncio.Future[Dispatch | Reject]") -> None:
+    def _on_answer(self, done: "asyncio.Future[Answer]") -> None:
         """A held request was decided, given up, or abandoned."""
         del self._server.deciding[self]
         if not done.cancelled() and done.exception() is None:

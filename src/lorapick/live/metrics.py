@@ -25,6 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from lorapick.core.fleet import Fleet
+from lorapick.live.families_arms import ArmFamilies
 from lorapick.live.families_epp import DIALECTS
 from lorapick.live.families_gauges import FleetGauges, Moment
 from lorapick.live.guard import LOOPBACK, Guard
@@ -57,6 +58,7 @@ class Metrics(Collector):
         self._slo = SloSettings() if slo is None else slo
         self.counting = Counting(labels=self._labels, epp=self._epp, slo=self._slo)
         self._gauges = FleetGauges()
+        self._arms = ArmFamilies()
         self._process = ProcessCollector(registry=None)
         self._published: Published | None = None
         self._fleet: Fleet | None = None
@@ -106,6 +108,7 @@ class Metrics(Collector):
         """The families as of the last page or samples; may run in another thread."""
         yield from self.counting.families.collect()
         yield from self._gauges.collect()
+        yield from self._arms.collect()
         yield from self._epp.collect()
         for collector in self._more:
             yield from collector.collect()
@@ -116,6 +119,7 @@ class Metrics(Collector):
         self._gauges.take(moment)
         self._epp.freeze(moment.fleet.pods if moment is not None else None)
         self.counting.families.freeze()
+        self._arms.take(None if self._fleet is None else self._fleet.state.arms)
 
     def _moment(self, published: Published) -> Moment:
         fleet, core, counting = published.fleet(), self._fleet, self.counting

@@ -12,7 +12,7 @@ from lorapick.live.families import Families
 from lorapick.live.families_gauges import WINDOWS
 from lorapick.live.labels import BASE, OTHER, AdapterLabels
 from lorapick.live.metrics_epp import CANCELLED, DISPATCHED, EXPIRED, REJECTED, EppMetrics
-from lorapick.live.metrics_flights import Flight, Wait
+from lorapick.live.metrics_flights import PASSED_ON, Flight, Wait
 from lorapick.live.metrics_stays import Stays
 from lorapick.model.effects import (
     LOAD_FAILED,
@@ -23,6 +23,7 @@ from lorapick.model.effects import (
     Effect,
     Hold,
     Note,
+    PassOn,
     Raise,
     Reject,
 )
@@ -107,6 +108,7 @@ class Counting:
             self._on_event[RequestArrived] = self._arrived
         self._on_effect: dict[type[Effect], Callable[[Any, Seconds], None]] = {
             Dispatch: self._dispatch,
+            PassOn: self._pass_on,
             Hold: self._hold,
             Reject: self._reject,
             Note: self._note,
@@ -189,6 +191,18 @@ class Counting:
         target, split = effect.target, effect.prefill is not None
         flight.asked = self.epp.sent(series, pod=flight.pod, address=target.address, stream=request.stream, split=split)
 
+    def _pass_on(self, effect: PassOn, now: Seconds) -> None:
+        """It arrived, and its dispatch comes when the gateway says where it is."""
+        request, pick = self._request(effect.request_id), effect.pick
+        wait = self._hold_over(effect.request_id, now, outcome=DISPATCHED)
+        label = self.labels.of(pick.adapter) if wait is None else self.labels.still(wait.label)
+        series = wait.series if wait is not None else None
+        if series is None and request is not None:
+            series = self.epp.arrived(request, pick.adapter or request.model, label=label)
+        since, request = (now, request) if wait is None else (wait.since, wait.request)
+        self._held[effect.request_id] = Wait(since, PASSED_ON, pick.adapter, label, request, series)
+        self.families.decisions.add("observed", NO_REASON)
+
     def _hold(self, effect: Hold, now: Seconds) -> None:
         self.families.decisions.add("held", effect.reason)
         if effect.request_id in self._held:
@@ -207,7 +221,7 @@ class Counting:
 
     def _hold_over(self, request_id: RequestId, now: Seconds, *, outcome: str) -> Wait | None:
         wait = self._held.pop(request_id, None)
-        if wait is not None:
+        if wait is not None and wait.reason != PASSED_ON:
             self.families.hold_seconds.add(now - wait.since, wait.reason)
             if wait.series is not None:
                 self.epp.waited(wait.series, now - wait.since, outcome=outcome)

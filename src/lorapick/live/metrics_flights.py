@@ -12,6 +12,10 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
 
 
+PASSED_ON = "passed_on"
+"""In place of the reason of a wait: it does not wait, the gateway has it and has not said where."""
+
+
 class Flight:
     """A dispatched request, until it ends."""
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from lorapick.live.insight import Insight
 from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.arms import ArmsReport, Mode
 from lorapick.model.units import AdapterName, PodName
 from lorapick.wire.admin_answers import AliasesAnswer, Done, GroupsAnswer, Intent, PlacementAnswer, PlanAnswer
 from lorapick.wire.admin_bodies import EventBody, LoadBody, MoveBody, PlanBody, PreloadBody
@@ -59,6 +60,14 @@ class Operations(Protocol):
 
     def insight(self) -> Insight:
         """What only the doctor asks for."""
+        ...
+
+    def report(self) -> ArmsReport:
+        """Both arms of a trial side by side."""
+        ...
+
+    def set_mode(self, mode: Mode) -> Done:
+        """Which requests picks are in force for from now on."""
         ...
 
     def load(self, name: AdapterName, body: LoadBody) -> Done:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from lorapick.model.answers import ModelCard, Usage
-from lorapick.model.effects import Dispatch, Reject
+from lorapick.model.effects import Answer
 from lorapick.model.pods import Pod
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
@@ -34,7 +34,7 @@ class NoSourceError(SourceError):
 class Picker(Protocol):
     """The picker as its transports see it. All methods return at once; none but `ask` may raise."""
 
-    def ask(self, request: Request) -> "Dispatch | Reject | asyncio.Future[Dispatch | Reject]":
+    def ask(self, request: Request) -> "Answer | asyncio.Future[Answer]":
         """Choose a pod: the answer, or its future while the request is held.
 
         The answer's `request_id` counts from then on. Cancelling the future abandons the request (counted).

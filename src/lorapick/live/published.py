@@ -263,7 +263,7 @@ class PublishedViews:
 def _decision_row(kept: Decision) -> DecisionRow:
     pick = kept.pick
     of_prefill = [came.what.value for came in kept.came if came.what in OF_PREFILL]
-    served = [came.pod for came in kept.came if came.what is What.SERVED_BY]
+    served = [came.pod for came in kept.came if came.what in (What.SERVED_BY, What.WENT)]
     return DecisionRow(
         request_id=pick.request_id,
         t=kept.t,

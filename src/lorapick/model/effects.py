@@ -72,6 +72,10 @@ class Reject(Effect, frozen=True, kw_only=True):
     pick: Pick | None = None
 
 
+Answer = Dispatch | PassOn | Reject
+"""What ends the wait of a request that arrived: exactly one of these."""
+
+
 class Load(Effect, frozen=True, kw_only=True):
     """Bring adapters into GPU slots of a pod. From the guard only."""
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from lorapick.model.arms import Arm
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds, Tokens
@@ -105,6 +106,12 @@ class RequestRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output_tokens: Tokens | None = None
     prefilled_by: PodName | None = None
     """Pod that was to prefill for `pod`, which has not said that it did it after all. None: `pod` did everything."""
+    arm: Arm | None = None
+    """Of a trial: whether it was routed by picks or as before. None: an older version wrote the row."""
+    would_pod: PodName | None = None
+    """Of the observed arm, the pod that it would have been sent to."""
+    would_be: str | None = None
+    """Of the observed arm, word of the tier there, `base`; or why it would have had no pod."""
 
 
 class LoadRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

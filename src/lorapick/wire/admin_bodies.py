@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, Alias, AliasTarget, PinSpec
+from lorapick.model.arms import Mode
 from lorapick.model.units import AdapterName, Bytes, PodName, Seconds
 from lorapick.wire.config import intent
+from lorapick.wire.config import mode as config_mode
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.problems import ConfigError
 from lorapick.wire.config.readers import (
@@ -159,6 +162,16 @@ def _attributes(at: At) -> dict[str, str]:
 
 event: Reader[EventBody] = record(EventBody, {"name": word, "attributes": _attributes}, required=("name",))
 plan: Reader[PlanBody] = record(PlanBody, {"replicas": choice("auto"), "solver": choice(*SOLVERS)})
+_mode = config_mode.mode(tuple(POLICIES))
+
+
+def mode(at: At) -> Mode:
+    """As in the configuration, but that nothing is meant by an empty one."""
+    if at.find("kind") is None and at.find("percent") is None:
+        at.refuse("needs kind, or percent", hint='for example {"kind": "observe"} or {"percent": 25}', value="")
+    return _mode(at)
+
+
 pin: Reader[PinSpec] = intent.pin
 adapter: Reader[Adapter] = intent.adapter
 alias: Reader[Alias] = intent.alias

@@ -243,7 +243,8 @@ class LogReader:
         version = self._decoded(line, _Version).version
         if version != FORMAT:
             raise self._fault(1, f"an event log of format {version}; this version reads format {FORMAT}")
-        header = self._decoded(line, LogHeader)
+        # Logs of versions that knew one mode only have a word where it stands now.
+        header = self._decoded(line.replace(b'"mode":"enforce"', b'"mode":{}'), LogHeader)
         # Of what is written and not of the settings read from it: a later version may know more keys.
         written = self._decoded(self._decoded(line, _Raw).settings, dict[str, Any])
         found = xxhash.xxh64_hexdigest(msgspec.json.encode(written, order="sorted"))

@@ -133,6 +133,8 @@ def _what(document: ExplanationDocument, winner: VerdictDocument | None) -> str:
         asked += " (the base model)"
     elif document.adapter != document.model:
         asked += f" (which stood for {document.adapter})"
+    if document.outcome == "observed":
+        return f"The request for {asked} {_would(document, winner)} by lorapick's pick; {_went(document)}"
     if winner is not None:
         return f"The request for {asked} went to {winner.pod}"
     if document.reason is None:
@@ -142,6 +144,21 @@ def _what(document: ExplanationDocument, winner: VerdictDocument | None) -> str:
         return f"The request for {asked} waits at the picker ({document.reason}): {why}"
     status = status_of(document.reason)
     return f"The request for {asked} was refused with {status} ({document.reason}): {why}"
+
+
+def _went(document: ExplanationDocument) -> str:
+    """Where an observed request went."""
+    went = next((came for came in reversed(document.came) if came.what is What.WENT), None)
+    if went is None:
+        return "it is only observed, and nobody has said where it went"
+    return f"it is only observed, and went to {went.pod}{f' ({went.why})' if went.why else ''}"
+
+
+def _would(document: ExplanationDocument, winner: VerdictDocument | None) -> str:
+    if winner is not None:
+        return f"would have gone to {winner.pod}" + (f" ({winner.tier})" if winner.tier is not None else "")
+    held = document.reason is not None and document.reason.startswith("held")
+    return f"would have {'waited' if held else 'been refused'} ({document.reason})"
 
 
 def of_request(reason: Reason) -> str:
@@ -283,6 +300,8 @@ def _came(document: ExplanationDocument, pod: PodName) -> Iterable[str]:
             case What.SERVED_BY:
                 pod = came.pod or pod
                 yield f"{after} the gateway said that {pod} serves it"
+            case What.WENT:
+                pass  # the first sentence says so
 
 
 def _not_to_prefill(document: ExplanationDocument) -> list[str]:

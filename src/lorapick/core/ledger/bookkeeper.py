@@ -10,7 +10,7 @@ from typing import Any
 
 from lorapick.core.ledger.slots import Slots
 from lorapick.core.ledger.visits import Visits
-from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, Raise, Register, Reject, Touch
+from lorapick.model.effects import Clear, Dispatch, Effect, Hold, Load, PassOn, Raise, Register, Reject, Touch
 from lorapick.model.events import (
     AdapterRetired,
     BodyStarted,
@@ -61,6 +61,7 @@ class Bookkeeper:
         }
         self._on_effect: dict[type[Effect], Callable[[Any, Seconds], LedgerRow | None]] = {
             Dispatch: visits.dispatched,
+            PassOn: visits.passed_on,
             Hold: visits.held,
             Reject: visits.rejected,
             Load: slots.asked,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from lorapick.core.ledger.sharing import Shares, Span, shares
 from lorapick.core.ledger.slots import Load, Slots
-from lorapick.model.effects import Dispatch, Hold, Reject
+from lorapick.model.arms import Arm
+from lorapick.model.effects import Dispatch, Hold, PassOn, Reject
 from lorapick.model.events import (
     BodyStarted,
     PrefillEnded,
@@ -19,6 +20,7 @@ from lorapick.model.events import (
     RequestRefused,
 )
 from lorapick.model.ledger import RequestRow
+from lorapick.model.picks import Pick
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
@@ -41,6 +43,7 @@ class _Visit:
         "hit",
         "load",
         "model",
+        "passed",
         "pod",
         "prefilled_by",
         "queue",
@@ -49,6 +52,7 @@ class _Visit:
         "stream",
         "tier",
         "waits",
+        "would",
     )
 
     def __init__(self, request: Request, now: Seconds) -> None:
@@ -74,6 +78,10 @@ class _Visit:
         """Whether its pod has left the fleet."""
         self.hit: bool | None = None
         self.body: Seconds | None = None
+        self.passed: Seconds | None = None
+        """When it was sent without a pod's name; None: a pod was named."""
+        self.would: Pick | None = None
+        """What would have been decided; None: that was in force."""
 
     def wait(self, reason: Reason | None, now: Seconds) -> None:
         """From now on it waits at the picker for this; None: no longer."""
@@ -91,6 +99,13 @@ class _End(NamedTuple):
     status: int | None = None
     reason: Reason | None = None
     said: RequestEnded | None = None
+
+
+def _would_be(pick: Pick) -> str:
+    """A tier's word, `base`, or why it would have had no pod."""
+    if pick.pod is None:
+        return str(pick.reason)
+    return pick.tier.word if pick.tier is not None else "base"
 
 
 class Visits:
@@ -143,8 +158,10 @@ class Visits:
             visit.wait(None, now)
         pick = effect.pick
         visit.adapter, visit.tier = pick.adapter, pick.tier
-        visit.pod, visit.dispatched = effect.target.pod, now
+        visit.pod, visit.dispatched = effect.target.pod, now if visit.passed is None else visit.passed
+        visit.would = effect.would
         self._sent(visit, now)
+        visit.sent = visit.dispatched
         if effect.prefill is not None:
             visit.prefilled_by = effect.prefill.pod
             if pick.adapter is not None:
@@ -165,6 +182,14 @@ class Visits:
         visit.sent, visit.gone = now, False
         if visit.adapter is not None and visit.pod is not None:
             self._slots.sent(visit.pod, visit.adapter, now=now)
+
+    def passed_on(self, effect: PassOn, now: Seconds) -> None:
+        """It is sent, and the gateway will say where."""
+        visit = self._open.get(effect.request_id)
+        if visit is not None:
+            if visit.waits is not None:
+                visit.wait(None, now)
+            visit.adapter, visit.passed, visit.would = effect.pick.adapter, now, effect.pick
 
     def held(self, effect: Hold, now: Seconds) -> None:
         """It waits at the picker."""
@@ -246,6 +271,9 @@ class Visits:
             cached_tokens=None if said is None else said.cached_tokens,
             output_tokens=None if said is None else said.output_tokens,
             prefilled_by=visit.prefilled_by,
+            arm=Arm.ENFORCED if visit.would is None else Arm.OBSERVED,
+            would_pod=None if visit.would is None else visit.would.pod,
+            would_be=None if visit.would is None else _would_be(visit.would),
         )
 
     def _met(self, visit: _Visit, *, until: Seconds) -> list[Span]:

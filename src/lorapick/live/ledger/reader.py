@@ -48,6 +48,15 @@ def listed(path: Path, table: Table, *, asked: Asked) -> tuple[Any, ...]:
             raise LedgerError(f"ledger {path}: {error}") from None
 
 
+def requests_of(path: Path, *, since: Seconds, until: Seconds) -> Sequence[RequestRow]:
+    """Requests that left within a time (Unix time). Raises LedgerError."""
+    with closing(open_to_read(path)) as file:
+        try:
+            return _requests(file, Asked(since, until), since=since, until=until)
+        except sqlite3.Error as error:
+            raise LedgerError(f"ledger {path}: {error}") from None
+
+
 def _filters(table: Table, asked: Asked, *, where: str) -> tuple[str, tuple[Any, ...]]:
     values: list[Any] = [asked.since, asked.until]
     for column, wanted in (("adapter", asked.adapter), ("pod", asked.pod), ("outcome", asked.outcome)):
@@ -130,4 +139,4 @@ def _read(file: sqlite3.Connection, table: Table, *, where: str, values: Sequenc
     return map(reading.row, file.execute(table.select(where), values))
 
 
-__all__ = ["COUNTS", "LOADS", "REQUESTS", "RESIDENCIES", "listed", "report_of"]
+__all__ = ["COUNTS", "LOADS", "REQUESTS", "RESIDENCIES", "listed", "report_of", "requests_of"]

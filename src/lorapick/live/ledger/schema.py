@@ -15,9 +15,15 @@ import msgspec
 from lorapick.model.ledger import LedgerRow, LoadRow, MarkRow, OccupancyRow, RequestRow, ResidencyRow
 from lorapick.model.units import Seconds
 
-VERSION = 2
+VERSION = 3
 """Format of the file; a file of a later one is refused."""
-UPGRADES = {1: "ALTER TABLE requests ADD COLUMN prefilled_by TEXT;"}
+UPGRADES = {
+    1: "ALTER TABLE requests ADD COLUMN prefilled_by TEXT;",
+    2: (
+        "ALTER TABLE requests ADD COLUMN arm TEXT; ALTER TABLE requests ADD COLUMN would_pod TEXT;"
+        " ALTER TABLE requests ADD COLUMN would_be TEXT;"
+    ),
+}
 """By the format that a file has: what makes the next one of it."""
 APPLICATION = 0x10_4A_1ED6
 """Says that a file is ours."""

@@ -43,12 +43,14 @@ class Destination(NamedTuple):
     """Where a request goes."""
 
     pods: str
-    """`ip:port`, fallbacks after commas."""
+    """`ip:port`, fallbacks after commas; empty: none is named, and the gateway chooses."""
     prefiller: str | None = None
     """Address of the pod that the first of them has it prefilled by; None: it does that itself."""
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """As headers; metadata has the same names and values."""
+        if not self.pods:
+            return ()
         pods = (DESTINATION, self.pods)
         return (pods,) if self.prefiller is None else (pods, (PREFILLER, self.prefiller))
 
@@ -63,7 +65,13 @@ def _set_headers(headers: Iterable[tuple[str, str]]) -> list[HeaderValueOption]:
     ]
 
 
-def _destination_metadata(destination: Destination) -> Struct:
+NOBODY = Destination("")
+"""The gateway chooses."""
+
+
+def _destination_metadata(destination: Destination) -> Struct | None:
+    if not destination.pods:
+        return None
     inner = Struct(fields={name: Value(string_value=value) for name, value in destination.headers()})
     return Struct(fields={METADATA: Value(struct_value=inner)})
 

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
-from lorapick.model.effects import Dispatch, Reject
+from lorapick.model.effects import Answer, Dispatch, PassOn, Reject
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.requests import Outcome
 from lorapick.model.units import RequestId, Seconds
@@ -81,7 +81,7 @@ class Session:
         self._phase = _Phase.OPEN
         self._incoming = Incoming(options, now, identify)
         self._renaming: Renaming | None = None
-        self._dispatch: Dispatch | None = None
+        self._dispatch: Dispatch | PassOn | None = None
         self._response: Response | None = None
         self._ended = False
 
@@ -100,7 +100,7 @@ class Session:
             return self._broken("a message of a kind that this picker does not know")
         return handler(self, message)
 
-    def decided(self, answer: Dispatch | Reject, *, traceparent: str | None = None) -> Commands:
+    def decided(self, answer: Answer, *, traceparent: str | None = None) -> Commands:
         """Take the picker's answer to the `Decide` command; `traceparent` replaces the client's (None: it stays)."""
         if self._phase is not _Phase.DECIDING:
             return self._decided_too_late(answer)
@@ -108,6 +108,10 @@ class Session:
             refusal = Refusal(answer.status, answer.reason, answer.message, answer.retry_after)
             return self._over([_immediate(refusal), Finish()])
         self._dispatch = answer
+        if isinstance(answer, PassOn):
+            self._renaming = self._incoming.renaming(answer.model)
+            self._incoming.traceparent = traceparent
+            return self._send_on(messages.NOBODY)
         wording = answer.wording
         model = answer.model if wording is None else model_for(wording, self._incoming.intake.path)
         self._renaming = self._incoming.renaming(model)
@@ -212,7 +216,7 @@ class Session:
 
     def _send_on(self, destination: Destination) -> Commands:
         self._phase = _Phase.RUNNING
-        wording = self._dispatch.wording if self._dispatch is not None else None
+        wording = self._dispatch.wording if isinstance(self._dispatch, Dispatch) else None
         fields = wording.fields if wording is not None else {}
         return [Send(message) for message in self._incoming.forward(destination, self._renaming, fields=fields)]
 
@@ -221,7 +225,7 @@ class Session:
         refused = Refused(refusal.status, refusal.reason, refusal.message)
         return self._over([_immediate(refusal), refused, Finish()])
 
-    def _decided_too_late(self, answer: Dispatch | Reject) -> Commands:
+    def _decided_too_late(self, answer: Answer) -> Commands:
         if isinstance(answer, Reject) or self._dispatch is not None:
             return []
         # The picker counts the request as in flight although nobody waits for it any more.
@@ -237,11 +241,14 @@ class Session:
         self._phase = _Phase.RUNNING
         self._response = response = Response(self._incoming.response_mode, self._renaming)
         address, dispatch = served_address(message), self._dispatch
-        prefiller = dispatch.prefill.pod if dispatch is not None and dispatch.prefill is not None else None
+        prefiller = dispatch.prefill.pod if isinstance(dispatch, Dispatch) and dispatch.prefill is not None else None
         answer = response.headers(message, self._pod_at(address), prefiller=prefiller)
         commands: Commands = [*withdrawn, Send(answer)]
         if dispatch is not None:
-            commands.append(Dispatched(self.request_id, address or dispatch.target.address))
+            if isinstance(dispatch, Dispatch):
+                address = address or dispatch.target.address
+            if address is not None:  # else nobody knows which pod the gateway chose
+                commands.append(Dispatched(self.request_id, address))
             if response.prefilled is not None:
                 commands.append(Prefilled(self.request_id, response.prefilled, response.why_not_prefilled))
             if response.status is not None:
@@ -253,8 +260,10 @@ class Session:
     def _pod_at(self, address: str | None) -> str | None:
         """Name of the pod that served: by its address, else as picked; None when it is not known by name."""
         dispatch = self._dispatch
-        if dispatch is None or address is None:
-            return dispatch.target.pod if dispatch is not None else None
+        if not isinstance(dispatch, Dispatch):
+            return None
+        if address is None:
+            return dispatch.target.pod
         targets = (dispatch.target, *dispatch.fallbacks)
         return next((target.pod for target in targets if target.address == address), None)
 

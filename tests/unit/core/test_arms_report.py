@@ -1,0 +1,104 @@
+"""What is said of two arms, and when nothing can be said."""
+
+import random
+
+import pytest
+
+from lorapick.core.arms_report import compare, quantiles, report_of_rows, share
+from lorapick.core.arms_tally import ArmTally, Durations, WouldTally
+from lorapick.model.arms import Arm, Mode, ModeKind, Verdict
+from lorapick.model.ledger import RequestRow
+from lorapick.model.requests import Outcome
+
+
+def arm(count: int, *, hits: float, mean: float = 0.5, errors: int = 0, seed: int = 1) -> ArmTally:
+    tally, chance = ArmTally(), random.Random(seed)
+    tally.outcomes[Outcome.SERVED] = tally.adapter_requests = count
+    tally.hits, tally.errors, tally.loads = round(count * hits), errors, round(count * (1 - hits))
+    tally.by_tier["gpu_idle"], tally.by_tier["disk"] = tally.hits, tally.loads
+    for _ in range(count):
+        tally.latency.add(chance.lognormvariate(0, 0.3) * mean)
+    return tally
+
+
+def compared(enforced: ArmTally, observed: ArmTally):
+    tallies = {Arm.ENFORCED: enforced, Arm.OBSERVED: observed}
+    return compare(tallies, WouldTally(), mode=Mode(kind=ModeKind.PERCENT, percent=50.0), seconds=60.0)
+
+
+def verdict_on(found, what: str) -> Verdict:
+    return next(finding.verdict for finding in found.findings if finding.what == what)
+
+
+def test_a_clear_difference_is_said():
+    found = compared(arm(2000, hits=0.95, mean=0.3), arm(2000, hits=0.4, mean=0.9, seed=2))
+    assert found.verdict is Verdict.BETTER
+    assert [verdict_on(found, what) for what in ("hits", "loads", "latency p50", "latency p95")] == [Verdict.BETTER] * 4
+    assert found.sentence.startswith("Where lorapick's picks are in force: hits better (95 % against 40 %)")
+
+
+def test_the_other_way_round_it_is_worse():
+    found = compared(arm(2000, hits=0.4, mean=0.9), arm(2000, hits=0.95, mean=0.3))
+    assert found.verdict is Verdict.WORSE
+    assert "hits worse" in found.sentence
+
+
+def test_better_in_one_and_worse_in_another_is_mixed():
+    assert compared(arm(3000, hits=0.95, mean=0.9), arm(3000, hits=0.4, mean=0.3)).verdict is Verdict.MIXED
+
+
+def test_few_requests_say_nothing():
+    found = compared(arm(40, hits=1.0), arm(5000, hits=0.1))
+    assert found.verdict is Verdict.TOO_FEW
+    assert {finding.verdict for finding in found.findings} == {Verdict.TOO_FEW}
+    assert found.sentence == "Too few to tell: one arm has 40 requests, and below 100 nothing is said of it."
+
+
+def test_a_difference_within_chance_is_not_said():
+    found = compared(arm(300, hits=0.80), arm(300, hits=0.83, seed=2))
+    assert verdict_on(found, "hits") is Verdict.TOO_FEW
+    assert found.sentence == "Too few to tell: no figure's bounds lie apart yet."
+
+
+def test_no_requests_in_one_arm_are_nothing_to_compare():
+    assert compared(ArmTally(), ArmTally()).verdict is Verdict.NOTHING
+    assert "`lorapick mode percent 50` compares" in compared(arm(500, hits=0.5), ArmTally()).sentence
+
+
+@pytest.mark.parametrize("p", [0.02, 0.5, 0.97])
+def test_shares_lie_within_their_bounds_as_often_as_said(p):
+    chance, inside = random.Random(5), 0
+    for _ in range(1000):
+        found = share(sum(chance.random() < p for _ in range(200)), 200)
+        assert found is not None
+        inside += found.low <= p <= found.high
+    assert inside >= 920
+
+
+def test_quantiles_have_bounds_where_enough_lies_beyond_them():
+    durations = Durations()
+    for number in range(1, 201):
+        durations.add(number / 100)
+    found = quantiles(durations)
+    assert found["p50"].value == pytest.approx(1.0, rel=0.06)
+    assert found["p95"].low is not None
+    assert found["p99"].high is None  # two of 200 lie beyond it
+    assert quantiles(Durations()) == {}
+
+
+def row(number: int, **fields) -> RequestRow:
+    usual = {"arrived": 0.0, "ended": 0.4, "model": "a", "adapter": "a", "pod": "p1", "outcome": Outcome.SERVED}
+    return RequestRow(**(usual | {"id": f"r{number}", "status": 200, "tier": "gpu_idle", "hit": True} | fields))
+
+
+def test_a_ledgers_rows_are_compared_too():
+    rows = [row(n, arm=Arm.ENFORCED) for n in range(300)]
+    loads = {"arm": Arm.OBSERVED, "tier": "disk", "hit": False, "load_wait": 0.5, "ended": 1.0}
+    rows += [row(n, would_pod="p2", would_be="gpu_idle", **loads) for n in range(300)]
+    rows += [row(1, arm=None), row(2, arm=Arm.ENFORCED, id=None)]
+    found = report_of_rows(rows, seconds=60.0)
+    enforced, observed = found.arms
+    assert (enforced.requests, observed.requests, found.mode, found.source) == (300, 300, "percent 50", "ledger")
+    assert (observed.loads, observed.swap_seconds, enforced.hits) == (300, 150.0, 300)
+    assert (found.would.hits, found.would.compared, found.would.agreed) == (300, 300, 0)
+    assert found.verdict is Verdict.BETTER
