@@ -12,6 +12,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from lorapick.core.picking.policies import POLICIES
+from lorapick.wire.config import parse_settings
+
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "chart" / "lorapick"
@@ -85,6 +88,12 @@ def test_ports_of_the_configuration_are_those_of_the_pod_and_the_service():
     probes = [CONTAINER[name]["grpc"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
     assert {probe["port"] for probe in probes} == {ports["health"]}
     assert [probe["service"] for probe in probes] == ["liveness", "liveness", "readiness"]
+
+
+def test_the_picker_can_read_its_configuration():
+    settings = parse_settings(of_kind("ConfigMap")["data"]["lorapick.yaml"], file="lorapick.yaml", policies=POLICIES)
+    assert settings.discovery.kubernetes is not None
+    assert settings.discovery.kubernetes.pool == of_kind("InferencePool")["metadata"]["name"]
 
 
 def test_the_admin_api_listens_on_loopback_only():
