@@ -12,6 +12,7 @@ import msgspec
 
 from lorapick.cli import admin_client
 from lorapick.cli.loading import load
+from lorapick.core.picking.epp.policy import nearest_policy
 from lorapick.live.admin_views import Adapters
 from lorapick.live.publish import FleetSnapshot, PodRow
 from lorapick.model.adapters import Adapter
@@ -58,7 +59,7 @@ def fleet_of(config: Path) -> Fleet:
     if not loaded.pods:
         raise RolloutError(f"{config} names no pods; a check needs their slots: list them, or ask a picker (--admin)")
     return Fleet(
-        shape=FleetShape(pods=loaded.pods, policy=settings.picking.policy),
+        shape=FleetShape(pods=loaded.pods, policy=nearest_policy(settings.picking)),
         rules=rules_of(settings.alerts, settings.slo),
         adapters=settings.adapters,
         aliases=tuple(alias.name for alias in settings.aliases),

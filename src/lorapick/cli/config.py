@@ -44,7 +44,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 def register(app: typer.Typer) -> None:
     """Add the command group `config`."""
-    commands = typer.Typer(no_args_is_help=True, help="Check a configuration.")
+    commands = typer.Typer(no_args_is_help=True, help="Check a configuration, or say what each part of it will do.")
     commands.callback()(_group)
     commands.command("check")(check)
     commands.command("explain")(explain)
@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _group() -> None:
-    """Check a configuration."""
+    """Check a configuration, or say what each part of it will do."""
 
 
 def check(

@@ -33,7 +33,7 @@ COMMANDS = {
     "aliases": "Names that stand for adapters, and moving them.",
     "dashboards": "Write Prometheus rules, a Grafana dashboard, autoscalers and runbooks for it.",
     "placement": "Say what should be where on a running picker, and what stands in the way.",
-    "config": "Check a configuration.",
+    "config": "Check a configuration, or say what each part of it will do.",
     "schedules": "Say when each schedule of a configuration fires next, on local clocks and in UTC.",
     "plan": "Say what would fit, what it would cost, and where adapters would be placed.",
     "check": "Say whether a rollout of adapters may go out: exit code 1 when the fleet would thrash.",

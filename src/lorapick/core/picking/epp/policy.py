@@ -10,12 +10,22 @@ from numpy.typing import NDArray
 
 from lorapick.core.columns import PodColumns
 from lorapick.core.picking.epp.plugin import Filter, Scorer
-from lorapick.core.picking.epp.tables import PICKERS, make_filter, make_scorer
+from lorapick.core.picking.epp.tables import OWN, PICKERS, make_filter, make_scorer
 from lorapick.core.picking.query import FleetView, Query
 from lorapick.model.profiles import Profile, Profiles
 from lorapick.model.settings import PickingSettings
 
 NAME = "endpoint-picker-config"
+
+
+def nearest_policy(settings: PickingSettings) -> str:
+    """Name of the policy that looks at the same kinds of things, for predictions, which know policies by name only."""
+    if settings.profiles is None:
+        return settings.policy
+    types = [spec.type for spec in settings.profiles.decode.scorers]
+    if any(each in OWN for each in types):
+        return "weighted"
+    return "gie-lora" if "lora-affinity-scorer" in types else "gie-default"
 
 
 def clamped(value: float) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lorapick.core.picking.epp.policy import NAME, ProfilePolicy
+from lorapick.core.picking.epp.policy import NAME, ProfilePolicy, nearest_policy
 from lorapick.core.picking.filters import eligible, passing, veto
 from lorapick.core.picking.pick import pick_by_columns, pick_by_loop
 from lorapick.core.picking.policies import make_policy
@@ -159,3 +159,16 @@ def test_an_explanation_has_what_each_scorer_gave():
     assert fleet.verdict("r1", "b").scorers == {}
     document = verdict_document(fleet.verdict("r1", "a"), explanation.weights, now=0.0)
     assert document.contributions == {"queue-scorer": 1.0, "kv-cache-utilization-scorer": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("scorers", "name"),
+    [
+        (("queue-scorer",), "gie-default"),
+        (("queue-scorer", "lora-affinity-scorer"), "gie-lora"),
+        (("lora-affinity-scorer", "lorapick-cost-scorer"), "weighted"),
+    ],
+)
+def test_predictions_take_the_nearest_policy(scorers, name):
+    assert nearest_policy(PickingSettings(profiles=Profiles(decode=profile(*scorers)))) == name
+    assert nearest_policy(PickingSettings(policy="cost")) == "cost"
