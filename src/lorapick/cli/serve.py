@@ -18,6 +18,7 @@ from lorapick.cli.loading import load
 from lorapick.dash.page import static_directory
 from lorapick.dash.runbooks import runbook_directory
 from lorapick.live.eventlog import MAX_BYTES
+from lorapick.live.peers.store import PeersError
 from lorapick.live.runbook_pages import Files
 from lorapick.live.serve import Addresses, Recording, serve
 from lorapick.live.tracing_setup import NoExporterError
@@ -62,7 +63,7 @@ def serve_command(
         )
     except OSError as error:
         _fail(f"{error.filename or config}: {error.strerror or error}")
-    except (ConfigError, BindError, NoExporterError) as error:
+    except (ConfigError, BindError, NoExporterError, PeersError) as error:
         _fail(str(error))
 
 

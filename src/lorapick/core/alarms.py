@@ -28,6 +28,9 @@ FEW_NEW = 3
 FEW_LOADS = 4
 """Loads in a row that a fleet may be busy with, however long they take, before that is a convoy."""
 
+PEERS_DOWN_AFTER: Seconds = 3.0
+"""For so long the shared store may be out of reach before somebody is told: a restart of it takes less."""
+
 Condition = Callable[[FleetState, Seconds], Finding]
 
 
@@ -123,10 +126,22 @@ def _quarantine(state: FleetState, now: Seconds) -> Finding:
     return Finding(Alert.QUARANTINE, bool(pairs), bool(pairs), after=state.settings.alerts.after, facts=facts)
 
 
+def _peers_down(state: FleetState, now: Seconds) -> Finding:
+    del now
+    peers, counts = state.peers, state.peers.claims.counts
+    found = peers.on and not peers.claims.reachable
+    facts: Facts = {}
+    if found:
+        facts = {"why": peers.problem, "loads_unclaimed": counts["unreachable"] + counts["timeout"]}
+    return Finding(
+        Alert.PEERS_DOWN, found, found, after=min(PEERS_DOWN_AFTER, state.settings.alerts.after), facts=facts
+    )
+
+
 def _listed(names: Iterable[str]) -> str:
     """The first of them, in the order given."""
     return ", ".join(name for name, _ in zip(names, range(MOST_NAMES), strict=False))
 
 
-CONDITIONS: tuple[Condition, ...] = (_new_adapters, _convoy, _pressure, _queues, _quarantine)
+CONDITIONS: tuple[Condition, ...] = (_new_adapters, _convoy, _pressure, _queues, _quarantine, _peers_down)
 """Of the alerts about admission, in the order of `Alert`; those of thrash come after them."""

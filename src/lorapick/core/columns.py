@@ -32,7 +32,7 @@ TIER_BITS = 7
 """Low bits of a residency code: the `Tier`."""
 PINNED = 8
 """Bit of a residency code: the adapter is pinned on this pod."""
-SOURCES = (Source.INFERRED, Source.COMMANDED, Source.REPORTED)
+SOURCES = (Source.INFERRED, Source.COMMANDED, Source.REPORTED, Source.PEER)
 SOURCE_SHIFT = 4
 """Above tier and pin: how we know, as an index into SOURCES (0 when nobody ever said anything)."""
 CODES = len(SOURCES) << SOURCE_SHIFT

@@ -11,6 +11,7 @@ from lorapick.core import splitting
 from lorapick.core.case import Case, journal, pick_value, reject, with_leg
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.facts import note_cold
+from lorapick.core.peers import claiming
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import NOBODY, Choice, pick
 from lorapick.core.picking.verdicts import FULL
@@ -55,14 +56,25 @@ def _answer(case: Case) -> list[Effect]:
     choice = choose(case, effects)
     lead = _follow(case, choice)
     if lead is not None and lead.room:
-        effects += _dispatch(case, _instead(case, choice, row=lead.row), follows_load=True)
+        effects += _go(case, _instead(case, choice, row=lead.row), follows_load=True)
     elif lead is not None and (choice.row < 0 or may_wait(case)):
         effects += hold_for_load(case, lead.row)
     elif choice.row < 0 or cheaper_to_wait(case, choice.row):
         effects += wait(case)
     else:
-        effects += _dispatch(case, choice)
+        effects += _go(case, choice)
     return effects
+
+
+def _go(case: Case, choice: Choice, *, follows_load: bool = False) -> list[Effect]:
+    """Dispatch, unless other pickers must be asked first."""
+    if not case.state.peers.on:
+        return _dispatch(case, choice, follows_load=follows_load)
+    row = claiming.where_claimed(case, choice)
+    if row != choice.row:
+        choice = _instead(case, choice, row=row)
+    asked = claiming.ask_first(case, choice)
+    return asked if asked is not None else _dispatch(case, choice, follows_load=follows_load)
 
 
 def foresee(case: Case) -> Pick:
@@ -196,6 +208,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> list
         made = with_leg(case, made, row=leg_row, costs=costs)
     if state.journal.on:
         journal(case, made, outcome="dispatched")
+    claimed = claiming.begin(case, rows=(row, leg_row)) if state.peers.claims.ours else []
     assign(state, flight, row=row, now=case.now, reserve=leg_row >= 0)
     note_cold(state, case.query, rows=(row, leg_row))
     effects = splitting.begin(state, flight, row=leg_row, now=case.now, cause=case.cause) if leg_row >= 0 else []
@@ -215,7 +228,7 @@ def _dispatch(case: Case, choice: Choice, *, follows_load: bool = False) -> list
         prefill=targets[leg_row] if leg_row >= 0 else None,
     )
     flight.fallbacks = dispatch.fallbacks
-    return [dispatch, *effects]
+    return [dispatch, *claimed, *effects]
 
 
 def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds, reserve: bool = False) -> None:

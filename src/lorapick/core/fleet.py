@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from lorapick.core import alarms, intent, moving, operator, pods, requests
 from lorapick.core.invariants import check
+from lorapick.core.peers import listening
 from lorapick.core.placement import controller
 from lorapick.core.state import FleetState
 from lorapick.model import events
@@ -62,7 +63,9 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.ConfigChanged: intent.on_config_changed,
     events.LeadershipChanged: intent.on_leadership_changed,
     events.Ticked: operator.on_ticked,
-    events.PeerReported: operator.refuse,
+    events.PeerReported: listening.on_reported,
+    events.LoadClaimed: listening.on_claimed,
+    events.PeersReachable: listening.on_reachable,
     events.PlacementComputed: intent.on_placement_computed,
     events.TriggerFired: intent.on_trigger_fired,
     events.Registered: operator.on_registered,
@@ -112,6 +115,8 @@ class Fleet:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
         if now >= state.legs.next_due:
             self._owed += requests.expire_legs(state, now=now, cause=event.id)
+        if state.peers.on and now >= state.peers.next_due:
+            self._owed += listening.expire(state, now=now, cause=event.id)
         changes = state.residency.changes
         state.signals.changed(changes)  # here already: an event that is refused takes nothing of this back
         expired = len(changes)
@@ -121,6 +126,8 @@ class Fleet:
             answer, self._owed = [*self._owed, *answer], []
         if now >= state.placement.next_tick:
             answer = [*answer, *controller.tick(state, now=now, cause=event.id)]
+        if state.peers.claims.ours:
+            answer = [*answer, *listening.given_back(state, cause=event.id)]
         if len(changes) > expired:
             state.signals.changed(changes[expired:])
         if alarms.due(state, now=now):
@@ -142,7 +149,7 @@ class Fleet:
         state = self._state
         holds = state.holds.next_due() if state.holds.held else None
         queues = state.queues.next_due() if len(state.queues) else None
-        due = min(state.placement.next_tick, state.legs.next_due)
+        due = min(state.placement.next_tick, state.legs.next_due, state.peers.next_due)
         if holds is None and queues is None:
             return due if due < inf else None
         return min(each for each in (holds, queues, due, state.residency.next_due) if each is not None)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lorapick.core import arms_routing
 from lorapick.core.arms import route_of
+from lorapick.core.peers import listening
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.placement import by_load, pinning
 from lorapick.core.placement.controller import stir, wake
@@ -225,6 +226,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     state.signals.useful.load_times = settings.load_times
     state.prefixes.blocks_per_pod = settings.picking.prefix_blocks_per_pod
     state.placement.configure(settings)
+    state.peers.configure(settings.peers)
     state.aliases = {alias.name: alias for alias in settings.aliases}
     for adapter in settings.adapters:
         before.pop(adapter.name, None)
@@ -235,7 +237,7 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
     for row in state.loads:
         state.residency.home(row).excuse()
         state.refresh(row)
-    return admit(state, now=now, cause=event.id)
+    return [*listening.configured(state, now=now, cause=event.id), *admit(state, now=now, cause=event.id)]
 
 
 def _set_mode(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:

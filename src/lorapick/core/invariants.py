@@ -28,7 +28,19 @@ def check(state: FleetState) -> None:
     check_residency(state.residency)
     state.unloads.check(state.loads)
     placement_is_of_pods(state)
+    state.peers.claims.check()
+    peers_count(state)
     signals_follow_residency(state)
+
+
+def peers_count(state: FleetState) -> None:
+    """Pods count requests of peers as these say, and somebody looks in time whether peers have fallen silent."""
+    marks = state.peers.marks
+    for row, load in state.loads.items():
+        said = marks.on(state.columns.targets[row].pod)
+        assert said in ((load.others, load.others_delta), (0, 0)) or load.others == 0, f"row {row}: peers say {said}"
+    for name, peer in marks.peers.items():
+        assert marks.next_due <= peer.heard + marks.stale_after, f"nobody looks in time whether {name} is silent"
 
 
 def signals_follow_residency(state: FleetState) -> None:
@@ -186,6 +198,9 @@ def holds_are_bounded(state: FleetState) -> None:
         if request_id in state.queues:
             assert flight.row < 0 and flight.waits_since is not None, f"{request_id}: waits and is dispatched at once"
             assert request_id not in state.holds, f"{request_id}: waits for a place and for a load at once"
+        elif request_id in state.peers.claims:
+            assert flight.row < 0, f"{request_id}: waits for a claim and is dispatched at once"
+            assert request_id not in state.holds, f"{request_id}: waits for a claim and for a load at once"
         elif request_id in state.holds:
             assert flight.row < 0 and flight.follow_until is not None, f"{request_id}: held and dispatched at once"
             row = state.holds.row_of(request_id)

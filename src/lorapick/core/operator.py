@@ -13,7 +13,6 @@ from lorapick.core.state import FleetState
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import (
     By,
-    Event,
     Evicted,
     LoadFailed,
     LoadStarted,
@@ -204,10 +203,3 @@ def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> l
         return [note]
     giving.undo(state, row, command=command, now=now)
     return [note, *release(state, row, now=now, cause=event.id)]
-
-
-def refuse(state: FleetState, event: Event, *, now: Seconds) -> list[Effect]:
-    """An event of a part that does not exist yet."""
-    del state, now
-    facts: dict[str, str | float] = {"event": type(event).__name__, "why": "this part is not built yet"}
-    return [Note(cause=event.id, kind="not_yet", facts=facts)]

@@ -7,6 +7,8 @@ floor 0; never scraped: in flight minus max_num_seqs. One correction (docs/adr/0
 room the batch had at the scrape are running, not waiting; without it nine requests within one scrape interval
 would fill a queue of eight on an idle pod.
 
+Requests of other pickers are corrected for in the same way, by what these say (`core.peers.marks`).
+
 Reports are not trusted to be sane: a negative count is 0, a share outside [0, 1] is unknown.
 """
 
@@ -25,8 +27,8 @@ class PodLoad:
 
     __slots__ = (
         "block_tokens", "circuit_open", "dcgm", "dcgm_at", "delta", "detail", "draining", "ended_loads", "gpu",
-        "gpu_source", "in_flight", "kv_blocks", "kv_usage", "last_report", "limits", "preemptions", "pressure_tier",
-        "recent", "restarts", "running", "waiting",
+        "gpu_source", "in_flight", "kv_blocks", "kv_usage", "last_report", "limits", "others", "others_delta",
+        "preemptions", "pressure_tier", "recent", "restarts", "running", "waiting",
     )  # fmt: skip
 
     def __init__(self, limits: PodLimits) -> None:
@@ -39,6 +41,10 @@ class PodLoad:
         """(time, +1 or -1) of those, oldest first."""
         self.ended_loads: deque[tuple[Seconds, int]] = deque(maxlen=MOST_RECENT)
         """(time, requests that waited for it) of loads that ended since the last scrape was sent."""
+        self.others = 0
+        """Requests that other pickers have there, as far as they say."""
+        self.others_delta = 0
+        """Of these, how many more than when the last scrape was sent."""
         self.waiting: int | None = None
         self.running: int | None = None
         self.kv_usage: Ratio | None = None
@@ -118,16 +124,16 @@ class PodLoad:
         # Three times per request: all in one, because calls cost more than all the rest.
         seats, waiting = self.limits.max_num_seqs, self.waiting
         if waiting is None:
-            depth = self.in_flight - seats
+            depth = self.in_flight + self.others - seats
         else:
-            delta = self.delta
+            delta = self.delta + self.others_delta
             if delta > 0:
                 room = seats - (self.running or 0)
                 if room > 0:
                     delta = delta - room if delta > room else 0
             depth = waiting + delta
-        reported = (self.running or 0) + (waiting or 0) + self.delta
-        total = max(self.in_flight, reported)
+        reported = (self.running or 0) + (waiting or 0) + self.delta + self.others_delta
+        total = max(self.in_flight + self.others, reported)
         gpu, source = (self.gpu, self.gpu_source) if self.gpu is not None else self._stand_in()
         return float(depth) if depth > 0 else 0.0, float(total), gpu, source
 
@@ -149,7 +155,10 @@ class PodLoad:
     def _stand_in(self) -> tuple[Ratio, GpuSource]:
         if self.dcgm is not None:
             return self.dcgm, GpuSource.DCGM
-        running = self.in_flight if self.running is None else self.running + self.delta
+        if self.running is None:
+            running = self.in_flight + self.others
+        else:
+            running = self.running + self.delta + self.others_delta
         return min(1.0, max(0, running) / max(1, self.limits.max_num_seqs)), GpuSource.STAND_IN
 
     def pressure(self, report: PodReport) -> Ratio:

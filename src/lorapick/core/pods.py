@@ -8,6 +8,7 @@ import msgspec
 
 from lorapick.core import moving, splitting
 from lorapick.core.admission.pressure import tier_of
+from lorapick.core.peers import listening
 from lorapick.core.placement import opening
 from lorapick.core.placement.compat import drift
 from lorapick.core.placement.controller import stir
@@ -149,6 +150,8 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if load.last_report is None:
         state.placement.hurry(now)  # from now on it may be told something
     load.reported(report, since=since, now=now)
+    if state.peers.marks.peers:
+        listening.scraped(state, row, since=since)
     state.columns.scraped[row] = state.columns.scraped[row].after(report)
     if load.dcgm is not None and now - load.dcgm_at > state.settings.scrape.stale_after:
         load.dcgm = None

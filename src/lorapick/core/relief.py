@@ -60,7 +60,7 @@ def _idle(home: PodResidency, name: AdapterName) -> bool:
 
 def _pinned(state: FleetState, home: PodResidency, *, name: AdapterName) -> bool:
     """A pin by count, which nobody places, may mean any of the pods that have it."""
-    pin = state.pins.get(name)
+    pin = state.all_pins.get(name)
     by_count = pin is not None and (pin.replicas is not None or bool(pin.prefill_replicas))
     return home.cells[name].pinned or by_count
 

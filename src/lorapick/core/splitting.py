@@ -96,27 +96,42 @@ def choose(
     state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio
 ) -> tuple[int, SplitCosts | None]:
     """Row of the pod that prefills for a row that decodes, -1: that one itself; and what was compared."""
+    if query.legs is None and not state.splits:
+        return -1, None
+    word, leg, costs = _chosen(state, query, row=row, request=request, policy=policy, draw=draw)
+    state.tally.splits[word] += 1
+    return leg, costs
+
+
+def would_prefill(
+    state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio
+) -> int:
+    """The same row, for whoever only wants to know."""
+    if query.legs is None and not state.splits:
+        return -1
+    return _chosen(state, query, row=row, request=request, policy=policy, draw=draw)[1]
+
+
+def _chosen(
+    state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio
+) -> tuple[str, int, SplitCosts | None]:
+    """What is counted of it, the row, and what was compared."""
     if query.legs is not None:
         found = split(query, query.legs, view=state.columns, row=row)
-        state.tally.splits["split" if found.leg is not None else "alone"] += 1
-        return (found.leg.row if found.leg is not None else -1), found.costs
-    if not state.splits:
-        return -1, None
+        leg = found.leg
+        return ("split", leg.row, found.costs) if leg is not None else ("alone", -1, found.costs)
     tokens, settings = tokens_of(request), state.settings.disaggregation
     if joint(state):
         asked = tokens is not None or settings.decide is Decide.ALWAYS
-        state.tally.splits["nobody_prefills" if asked else "alone"] += 1
-        return -1, None
+        return ("nobody_prefills" if asked else "alone"), -1, None
     uncached = 0.0 if tokens is None else tokens * (1.0 - query.kv.get(row, 0.0))
     if settings.decide is not Decide.ALWAYS and uncached < settings.uncached_tokens:
-        state.tally.splits["alone"] += 1
-        return -1, None
+        return "alone", -1, None
     leg_query = as_leg(query)
     leg_query.mask = _with_paused(state, leg_query.mask)
     leg_query.facts = query.facts._replace(peer=row)
     other = pick(leg_query, state.columns, now=state.now, draw=draw, policy=policy, fallbacks=0).row
-    state.tally.splits["split" if other not in (-1, row) else "nobody_prefills"] += 1
-    return (-1 if other == row else other), None
+    return ("split", other, None) if other not in (-1, row) else ("nobody_prefills", -1, None)
 
 
 def _with_paused(state: FleetState, mask: bytearray | None) -> bytearray | None:

@@ -20,6 +20,7 @@ from lorapick.core.arms import Arms, Trial
 from lorapick.core.columns import PodColumns
 from lorapick.core.explain import Journal
 from lorapick.core.near_names import NearNames
+from lorapick.core.peers.state import Peers
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.prefix_index import PrefixIndex, salted
@@ -234,6 +235,8 @@ class FleetState:
         self.legs = LegTimes()
         """What is prefilled elsewhere than it is decoded."""
         self.alerts = Alerts()
+        self.peers = Peers(settings.peers)
+        """What other pickers of the fleet say, and what we ask them."""
         self.signals = Tracker()
         """Rates, residencies, latencies of late: changes no decision."""
         self.signals.useful.load_times = settings.load_times
@@ -290,12 +293,19 @@ class FleetState:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait at the picker."""
+        """Requests that wait at the picker, other than for a word of its peers."""
         return len(self.holds) + len(self.queues)
+
+    @property
+    def all_pins(self) -> dict[AdapterName, PinSpec]:
+        """Pins of all pickers of the fleet; of two for an adapter the higher counts."""
+        return self.peers.marks.with_own(self.pins)
 
     def stop_waiting(self, request_id: RequestId) -> None:
         """Let go of a request that waits, for whatever; a slot that was being cleared for it alone no longer is."""
         self.holds.remove(request_id)
+        if self.peers.on:
+            self.peers.claims.stop(request_id)
         waiter = self.queues.remove(request_id)
         name = waiter.flow[2] if waiter is not None else None
         if name is not None and self.turns.row_of(name) >= 0 and not self.queues.wanted(name):

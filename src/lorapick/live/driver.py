@@ -21,6 +21,7 @@ from lorapick.live.publish import Observer
 from lorapick.live.wordings import REFUSES_UNKNOWN, Wordings
 from lorapick.model.effects import (
     Answer,
+    ClaimLoad,
     Clear,
     Dispatch,
     Effect,
@@ -32,6 +33,7 @@ from lorapick.model.effects import (
     Raise,
     Register,
     Reject,
+    ReleaseClaim,
     Solve,
     Touch,
     Unload,
@@ -76,6 +78,14 @@ class Controls(Protocol):
         ...
 
 
+class Agreement(Protocol):
+    """Asks other pickers of the fleet (see `live.peers`)."""
+
+    def perform(self, effect: ClaimLoad | ReleaseClaim, /) -> None:
+        """Begin to do it, and return at once."""
+        ...
+
+
 class Driver:
     """One fleet, driven by one event loop. Not thread-safe, by design."""
 
@@ -96,6 +106,8 @@ class Driver:
         """Told when a pod may have said that it has no such model: its list may be another than we know."""
         self.control: Controls | None = None
         """Tells pods what no request asks for; None: nobody does."""
+        self.agreement: Agreement | None = None
+        """Asks other pickers; None: there are none."""
         self.on_problem: Callable[[PlacementProblem], None] | None = None
         """Has a placement solved; its answer is a `PlacementComputed`. None: nobody does, which is said once."""
         self.on_demand: Callable[[Sequence[DemandBin]], None] | None = None
@@ -291,6 +303,9 @@ class Driver:
                     log.error("no driver for %s yet", type(effect).__name__)
                 else:
                     self.control.perform(effect)
+            case ClaimLoad() | ReleaseClaim():
+                if self.agreement is not None:
+                    self.agreement.perform(effect)
             case Solve():
                 self._solve(effect.problem)
             case KeepDemand():

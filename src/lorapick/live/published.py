@@ -143,7 +143,11 @@ class PublishedViews:
             dispatched=tally.dispatched,
             picks_by_tier=dict(tally.picks_by_tier),
             loads_inferred=tally.loads,
-            waiting={Reason.HELD_FOR_LOAD: len(state.holds), Reason.HELD_FOR_SLOT: len(state.queues)},
+            waiting={
+                Reason.HELD_FOR_LOAD: len(state.holds),
+                Reason.HELD_FOR_SLOT: len(state.queues),
+                **({Reason.HELD_FOR_CLAIM: len(state.peers.claims)} if state.peers.on else {}),
+            },
             expired={reason: tally.expired[reason] for reason in (Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT)},
             probation=tally.on_probation,
             turns=tally.turns,

@@ -28,6 +28,8 @@ from lorapick.live.kv_events import KvEvents
 from lorapick.live.ledger.keeper import Ledger
 from lorapick.live.ledger.writer import LedgerWriter
 from lorapick.live.metrics import Metrics, serve_metrics
+from lorapick.live.peers.agent import Peers
+from lorapick.live.peers.families import PeersFamilies
 from lorapick.live.placing import Placing
 from lorapick.live.published import PublishedViews
 from lorapick.live.runbook_pages import Files
@@ -75,6 +77,7 @@ async def serve(
         BindError: an address cannot be had; the message names it.
         ConfigError: the pods file is broken.
         NoExporterError: tracing is enabled, and what it needs is not installed.
+        PeersError: the store that pickers share cannot be used by this process at all.
     """
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -162,6 +165,7 @@ async def _run(
     driver.observers.append(kv_events)
     driver.on_missing = scraper.refresh
     driver.tell_time()
+    peers = _agree(settings, parts, beside=beside, elected=cluster is not None and cluster.leader is not None)
     following = cluster if cluster is not None else _discover(settings, driver, beside=beside)
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -171,6 +175,8 @@ async def _run(
         ]
         if following is not None:
             tasks.append(group.create_task(following.run(), name="discovery"))
+        if peers is not None:
+            tasks.append(group.create_task(peers.run(), name="peers"))
         if parts.envoy is not None:
             tasks.append(group.create_task(parts.envoy.run(), name="envoy counters"))
         ready()
@@ -193,6 +199,17 @@ async def _cluster(settings: Settings, parts: _Parts, *, beside: Path) -> Cluste
     cluster.on_priorities = objectives
     parts.metrics.also(cluster.families)
     return cluster
+
+
+def _agree(settings: Settings, parts: _Parts, *, beside: Path, elected: bool) -> Peers | None:
+    """What agrees with the fleet's other pickers, when there are some; who leads may be `elected` elsewhere."""
+    if settings.peers is None:
+        return None
+    peers = Peers(settings.peers, parts.driver, beside=beside, leader=not elected)
+    parts.driver.agreement = peers
+    parts.driver.observers.append(peers)
+    parts.metrics.also(PeersFamilies(peers.counts, parts.driver.fleet, leader=peers.leader))
+    return peers
 
 
 def _discover(settings: Settings, driver: Driver, *, beside: Path) -> FileDiscovery | None:

@@ -25,6 +25,8 @@ class Alert(StrEnum):
     """What waits at the picker is near its bound, in number or in time."""
     QUARANTINE = "quarantine"
     """Pods keep failing to load an adapter."""
+    PEERS_DOWN = "peers_down"
+    """The store that pickers of one fleet agree through is out of reach, so each goes on alone."""
     ACTIVE_ADAPTERS = "active_adapters"
     """Nearly as many adapters are in use as the fleet has slots, or more [R5.1]."""
     SWAP_RATE = "swap_rate"

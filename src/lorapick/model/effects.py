@@ -6,7 +6,7 @@ Drivers perform these; what takes time comes back as an event.
 import msgspec
 
 from lorapick.model.picks import Pick
-from lorapick.model.placement import DemandBin, PlacementProblem
+from lorapick.model.placement import DemandBin, PlacementProblem, Side
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Target, Wording
 from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
@@ -118,6 +118,27 @@ class KeepDemand(Effect, frozen=True, kw_only=True):
     bins: tuple[DemandBin, ...]
 
 
+class ClaimLoad(Effect, frozen=True, kw_only=True):
+    """Ask the store that pickers share whether we may load an adapter that no pod of a side has; see `LoadClaimed`.
+
+    Asked again with the same number it only says another pod, and is not answered by anybody else's claim.
+    """
+
+    claim: int
+    """Counts up; the answer repeats it."""
+    adapter: AdapterName
+    side: Side
+    pod: PodName
+    """Where it will be loaded."""
+
+
+class ReleaseClaim(Effect, frozen=True, kw_only=True):
+    """The load is over, or came to nothing: others may claim it."""
+
+    adapter: AdapterName
+    side: Side
+
+
 class Raise(Effect, frozen=True, kw_only=True):
     """An alert begins."""
 
@@ -154,4 +175,7 @@ class Note(Effect, frozen=True, kw_only=True):
     were not (`untold`)."""
 
 
-AnyEffect = Dispatch | PassOn | Hold | Reject | Load | Unload | Register | Touch | Solve | KeepDemand | Raise | Clear | Note
+AnyEffect = (
+    Dispatch | PassOn | Hold | Reject | Load | Unload | Register | Touch | Solve | KeepDemand | ClaimLoad | ReleaseClaim
+    | Raise | Clear | Note
+)  # fmt: skip

@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from lorapick.model.adapters import Adapter, Alias, PinSpec
-from lorapick.model.placement import AdapterFacts, DemandBin
+from lorapick.model.placement import AdapterFacts, DemandBin, Side
 from lorapick.model.pods import Pod, PodReport, SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
@@ -220,12 +220,36 @@ class TouchFailed(Event, frozen=True, kw_only=True):
 
 
 class PeerReported(Event, frozen=True, kw_only=True):
-    """Marks of another picker of the same fleet."""
+    """Marks of another picker of the same fleet: all that it has now, in place of what it said before."""
 
     peer: str
     loads: dict[PodName, tuple[AdapterName, ...]] = {}
+    """Adapters that are on their way into slots through this peer."""
     in_flight: dict[PodName, int] = {}
+    """Requests that this peer has there; pods without any are left out."""
     pins: dict[AdapterName, PinSpec] = {}
+    """Pins that operators set there, beside those of the configuration."""
+
+
+class LoadClaimed(Event, frozen=True, kw_only=True):
+    """The shared store's answer to a `ClaimLoad`."""
+
+    claim: int
+    adapter: AdapterName
+    side: Side
+    granted: bool
+    owner: str
+    """Picker whose load it is: ours if `granted`."""
+    pod: PodName
+    """Where the owner loads it."""
+
+
+class PeersReachable(Event, frozen=True, kw_only=True):
+    """The store that pickers share can be reached, or cannot any more."""
+
+    up: bool
+    why: str = ""
+    """What is wrong, if it cannot."""
 
 
 class PlacementComputed(Event, frozen=True, kw_only=True):
@@ -378,7 +402,8 @@ AnyEvent = (
     PodAppeared | PodChanged | PodDraining | PodGone | PodReported | PodSilent | RequestArrived | RequestRefused
     | RequestDispatched | ResponseStarted | BodyStarted | PrefillEnded | RequestEnded | LoadStarted | LoadSucceeded
     | LoadFailed | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed
-    | PeerReported | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared
+    | PeerReported | LoadClaimed | PeersReachable
+    | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared
     | LoadAsked | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked | DemandRecalled | AdapterDeclared
     | AdapterChanged | AdapterRetired | ConfigChanged | LeadershipChanged | Ticked | GpuReported
 )  # fmt: skip

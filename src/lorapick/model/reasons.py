@@ -35,6 +35,8 @@ class Reason(StrEnum):
     LOST_TIE = "lost_tie"
     HELD_FOR_LOAD = "held_for_load"
     HELD_FOR_SLOT = "held_for_slot"
+    HELD_FOR_CLAIM = "held_for_claim"
+    """Other pickers are asked whether one of them loads the adapter already."""
     SHED = "shed"
     DEADLINE = "deadline"
     NO_POD = "no_pod"

@@ -309,6 +309,32 @@ class KubernetesSettings(msgspec.Struct, frozen=True, kw_only=True):
     leader: LeaderSettings = LeaderSettings()
 
 
+class PeersSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How pickers of one fleet agree: through a store that speaks Redis' protocol (see docs/peers.md)."""
+
+    redis: str
+    """`redis://HOST:PORT/DB`, `rediss://...` over TLS, or `unix:///PATH`; never with a password in it."""
+    fleet: str = "lorapick"
+    """Pickers with the same fleet name agree; those of other fleets may share the store."""
+    id: str | None = None
+    """What others call this picker; None: host name and process number."""
+    stale_after: Seconds = 2.0
+    """Age from which on what a peer said counts for nothing."""
+    claim_timeout: Seconds = 0.05
+    """Longest wait for the store's answer to a claim; after that the picker goes on alone."""
+    claim_ttl: Seconds = 10.0
+    """A claim whose owner is not heard of any more ends after so long."""
+    username: str | None = None
+    password: str | None = None
+    """Environment variable that holds the password; None: none is needed."""
+    tls_ca: str | None = None
+    """File of authorities that the store's certificate is checked against; None: the system's."""
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    leader: bool = True
+    """Whether only one picker at a time tells pods to load, by a lease in the store. Kubernetes' election beats it."""
+
+
 class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where pods come from: exactly one is set."""
 
@@ -347,4 +373,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     server: ServerSettings = ServerSettings()
     tracing: TracingSettings = TracingSettings()
     disaggregation: DisaggregationSettings = DisaggregationSettings()
+    peers: PeersSettings | None = None
+    """None: this picker is the only one of its fleet."""
     seed: int = 0

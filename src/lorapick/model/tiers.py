@@ -49,6 +49,8 @@ class Source(StrEnum):
     """We loaded or unloaded it and the engine agreed."""
     INFERRED = "inferred"
     """A shadow of the engine's own caches, fed by what we routed."""
+    PEER = "peer"
+    """Another picker of the fleet said that it has the adapter loaded. Beats inferred, loses to reported."""
 
 
 class Evidence(StrEnum):

@@ -42,6 +42,7 @@ KEPT_OUT: Mapping[Reason, str] = {
     Reason.LOST_TIE: "the score was as good there, and the tie went to another",
     Reason.HELD_FOR_LOAD: "another pod was loading the adapter already; a second load would only have cost others time",
     Reason.HELD_FOR_SLOT: "waiting for a place where the adapter is was cheaper than loading it there",
+    Reason.HELD_FOR_CLAIM: "another picker might have been loading the adapter elsewhere",
     Reason.SHED: "no pod was tried: too many requests wait already",
     Reason.DEADLINE: "the request's time was up before there was room",
     Reason.NO_POD: "it could not serve the request",
@@ -61,6 +62,7 @@ _OF_ALL: Mapping[Reason, str] = {
     Reason.NO_POD: "no pod can serve it, and waiting would not help",
     Reason.HELD_FOR_LOAD: "the adapter is being loaded already, and one load serves all who wait for it",
     Reason.HELD_FOR_SLOT: "no pod has room for it now, and one soon may",
+    Reason.HELD_FOR_CLAIM: "no pod has the adapter, and other pickers of the fleet are asked whether one loads it",
 }
 """What became of the request as a whole, where that is another sentence than for one pod."""
 
@@ -84,6 +86,7 @@ _KNOWN: Mapping[Source, str] = {
     Source.REPORTED: "as the pod itself reported",
     Source.COMMANDED: "as lorapick had told it to",
     Source.INFERRED: "inferred from what was sent there",
+    Source.PEER: "as another picker of the fleet said",
 }
 _SPOKE: Mapping[Evidence, str] = {
     Evidence.ANSWER: "a request was answered with it",

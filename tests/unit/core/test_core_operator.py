@@ -198,6 +198,6 @@ def test_settings_with_an_unknown_policy_change_nothing():
     assert book.arrive("base") == ["r1 -> a (base)"]
 
 
-def test_events_of_parts_not_built_yet_are_answered():
+def test_peers_are_not_listened_to_unless_the_settings_say_so():
     told = Playbook().apply(events.PeerReported, peer="two")
-    assert told == ["note not_yet event=PeerReported why=this part is not built yet"]
+    assert told == ["note peers_off peer=two why=no `peers` in the settings"]

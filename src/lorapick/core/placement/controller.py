@@ -9,6 +9,7 @@ Not here: sources (see `core.placement.sources`), the guard's rules, how command
 
 from math import inf
 
+from lorapick.core.peers import claiming
 from lorapick.core.placement import ahead, giving, guard, opening, pinning, registering, sources, turning
 from lorapick.core.placement.state import Refusal
 from lorapick.core.placement.targets import ORDER, Target
@@ -86,6 +87,7 @@ def _busy(state: FleetState) -> bool:
     placement = state.placement
     return bool(
         state.pins
+        or state.peers.marks.pins
         or placement.orders
         or placement.unloads
         or placement.warming
@@ -104,6 +106,12 @@ def _pursue(state: FleetState, target: Target, *, now: Seconds, cause: int) -> l
     if guard.holds(state, target.row, name=target.adapter):
         return []
     reason = guard.refuse(state, target, now=now)
+    if reason is None and state.peers.on:
+        asked = claiming.before_command(state, target, now=now, cause=cause)
+        if asked is not None:
+            return asked
+        told = claiming.moved(state, target.adapter, row=target.row, cause=cause)
+        return [*told, *giving.load(state, target, now=now, cause=cause)]
     if reason is None:
         return giving.load(state, target, now=now, cause=cause)
     effects: list[Effect] = []

@@ -23,11 +23,12 @@ from lorapick.model.units import AdapterName, Seconds
 def place(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     """Work out where pins are, and take note of it."""
     placement = state.placement
-    if not state.pins and not placement.pinned.rows:
+    pins = state.all_pins
+    if not pins and not placement.pinned.rows:
         return []
     if placement.pinned_at != placement.looks:
         before = placement.pinned.rows
-        placement.pinned, placement.pinned_at = _placed(state, state.pins), placement.looks
+        placement.pinned, placement.pinned_at = _placed(state, pins), placement.looks
         _mark(state, before)
     _count_missing(state, now=now)
     return _say(state, cause=cause)
@@ -43,7 +44,7 @@ def why_not(state: FleetState, name: AdapterName, *, pin: PinSpec) -> str | None
     """Why a pin does not fit beside those there are; None: it does, or there are no pods to judge by."""
     if not state.loads:
         return None
-    others = {other: spec for other, spec in state.pins.items() if other != name}
+    others = {other: spec for other, spec in state.all_pins.items() if other != name}
     alone = _placed(state, others).problems
     found = _placed(state, {**others, name: pin}).problems
     if pin.selector and not any(meant(pin, pod) for _, pod in state.columns.live()):
@@ -79,8 +80,9 @@ def _mark(state: FleetState, before: Mapping[AdapterName, tuple[int, ...]]) -> N
             if pinned != _bit(state, row, name=name):
                 state.residency.pin(row, name, pinned=pinned)
     keeps: dict[int, Keeps] = {}
+    pins = state.all_pins
     for name in rows if state.settings.placement.enabled else ():
-        pin = state.pins[name]
+        pin = pins[name]
         for row in rows[name]:
             keeps.setdefault(row, Keeps()).pinned[name] = None
         for row in _reserved(state, pin, rows=rows[name]):

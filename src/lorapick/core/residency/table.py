@@ -17,7 +17,7 @@ from collections.abc import Callable
 from lorapick.core.columns import PodColumns
 from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
 from lorapick.core.residency.loading import LoadClock
-from lorapick.core.residency.moves import Moves
+from lorapick.core.residency.peers import PeerMoves
 from lorapick.core.residency.reports import Listed
 from lorapick.core.residency.retained import shadow_of
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
@@ -39,7 +39,7 @@ def _nobody(row: int, name: AdapterName) -> bool:
     return False
 
 
-class Residency(Moves):
+class Residency(PeerMoves):
     """The table of all pods; the only writer of residency codes and free slots."""
 
     def __init__(self, columns: PodColumns, load_times: LoadTimes, *, clock: Callable[[], Seconds]) -> None:

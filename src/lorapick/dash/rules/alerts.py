@@ -272,6 +272,7 @@ def _core(thresholds: Thresholds) -> list[Rule]:
         (Alert.PRESSURE, "Pods stay in a hard or critical pressure tier"),
         (Alert.QUEUES, f"What waits at the picker is near its bound ({percent(thresholds.alerts.queue_share)} of it)"),
         (Alert.QUARANTINE, "Pods keep failing to load an adapter"),
+        (Alert.PEERS_DOWN, "The store that pickers agree through is out of reach"),
     )
     return [
         Rule(

@@ -16,11 +16,12 @@ from lorapick.wire.config.disaggregation import disaggregation
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.ledger import ledger
 from lorapick.wire.config.mode import mode
+from lorapick.wire.config.peers import peers
 from lorapick.wire.config.pods import PodDefaults, defaults, discovery
 from lorapick.wire.config.readers import Reader, fields, integer, list_of, text
 from lorapick.wire.config.tracing import tracing
 
-RESERVED = ("peers", "tls", "tenants")
+RESERVED = ("tls", "tenants")
 """Top-level keys of parts that do not exist yet."""
 _FIRST = ("base_model", "defaults")
 
@@ -97,6 +98,7 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "server": sections.server,
         "tracing": tracing,
         "disaggregation": disaggregation,
+        "peers": peers,
         "seed": integer(least=0),
     }
 
