@@ -27,12 +27,18 @@ class Asked(NamedTuple):
 
 
 @pytest.fixture
-def picker(two_pods: Api, cluster: Cluster, kubectl: Callable[..., str], tmp_path: Path) -> Iterator[Picker]:
-    """A picker with the account's token."""
+def account(api: Api, kubectl: Callable[..., str]) -> str:
+    """The chart's service account with its Role; answers its name."""
     parts = [word for name in ("serviceaccount", "rbac") for word in ("--show-only", f"templates/{name}.yaml")]
-    where = ("--namespace", two_pods.namespace, "--set", f"pool.name={POOL}")
+    where = ("--namespace", api.namespace, "--set", f"pool.name={POOL}")
     kubectl("apply", "-f", "-", stdin=helm("template", "lorapick", str(CHART), *where, *parts))
-    token = two_pods.account_token("lorapick")
+    return "lorapick"
+
+
+@pytest.fixture
+def picker(two_pods: Api, account: str, cluster: Cluster, tmp_path: Path) -> Iterator[Picker]:
+    """A picker with the account's token."""
+    token = two_pods.account_token(account)
     config = cluster.kubeconfig(tmp_path / "account.json", token=token, namespace=two_pods.namespace)
     one = Picker("picker-0", kubeconfig=config, directory=tmp_path, pool=POOL)
     yield one
@@ -100,8 +106,9 @@ def allowed() -> dict[str, list[str]]:
         ("delete", "leases.coordination.k8s.io"),
     ],
 )
-@pytest.mark.usefixtures("picker")
-def test_the_account_may_do_nothing_else(verb: str, resource: str, api: Api, kubectl: Callable[..., str]) -> None:
-    who = f"--as=system:serviceaccount:{api.namespace}:lorapick"
+def test_the_account_may_do_nothing_else(
+    verb: str, resource: str, account: str, api: Api, kubectl: Callable[..., str]
+) -> None:
+    who = f"--as=system:serviceaccount:{api.namespace}:{account}"
     said = kubectl("auth", "can-i", verb, resource, who, "-n", api.namespace, ok=False)
     assert said.strip() == "no"
