@@ -18,7 +18,7 @@ from lorapick.cli.admin_client import DEFAULT, AdminError, AdminOption, JsonOpti
 from lorapick.core.arms_report import report_of_rows
 from lorapick.live.ledger.file import LedgerError
 from lorapick.live.ledger.reader import requests_of
-from lorapick.model.arms import ArmsReport, Finding, Interval, WouldBe
+from lorapick.model.arms import ArmFinding, ArmsReport, Interval, WouldBe
 from lorapick.wire.moments import MomentError, parse_window
 from lorapick.wire.words import span
 
@@ -94,7 +94,7 @@ def _table(found: ArmsReport) -> Table:
     return table
 
 
-def _row(finding: Finding) -> tuple[str, str, str, str]:
+def _row(finding: ArmFinding) -> tuple[str, str, str, str]:
     name = {"hits": "hit ratio", "loads": "loads per 1000", "errors": "error ratio"}.get(finding.what, finding.what)
     return name, _figure(finding.what, finding.enforced), _figure(finding.what, finding.observed), finding.verdict.value
 

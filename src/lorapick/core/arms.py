@@ -129,7 +129,7 @@ class Arms:
         tally.outcomes[Outcome.REJECTED] += 1
         tally.errors += status >= 500 or status == TOO_MANY_REQUESTS
 
-    def left(self, trial: Trial, outcome: Outcome, status: int | None, *, seconds: Seconds) -> None:
+    def left(self, trial: Trial, outcome: Outcome, *, status: int | None, seconds: Seconds) -> None:
         """It left a pod, or us by itself."""
         tally = self.tallies[trial.arm]
         tally.outcomes[outcome] += 1

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lorapick.core.arms import TOO_MANY_REQUESTS, Arms, route_of
 from lorapick.core.arms_tally import BASE, ArmTally, Durations, WouldTally
-from lorapick.model.arms import Arm, ArmFigures, ArmsReport, Finding, Interval, Mode, ModeKind, Verdict, WouldBe
+from lorapick.model.arms import Arm, ArmFigures, ArmFinding, ArmsReport, ArmVerdict, Interval, Mode, ModeKind, WouldBe
 from lorapick.model.ledger import RequestRow
 from lorapick.model.requests import Outcome
 from lorapick.model.settings import Settings
@@ -31,7 +31,7 @@ QUANTILES = (("p50", 0.50), ("p95", 0.95), ("p99", 0.99))
 _HIGHER_IS_BETTER = ("hits",)
 _ON_GPU = tuple(tier.word for tier in Tier if tier.on_gpu)
 _BEFORE_A_LOAD = tuple(tier.word for tier in Tier if tier < Tier.LOADING)
-_WORDS = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
+_WORDS = {ArmVerdict.BETTER: "better", ArmVerdict.WORSE: "worse"}
 
 
 def report(arms: Arms, settings: Settings, *, now: Seconds) -> ArmsReport:
@@ -158,7 +158,7 @@ def quantiles(durations: Durations) -> dict[str, Interval]:
 # -- the comparison
 
 
-def _findings(enforced: ArmFigures, observed: ArmFigures) -> tuple[Finding, ...]:
+def _findings(enforced: ArmFigures, observed: ArmFigures) -> tuple[ArmFinding, ...]:
     pairs = [
         ("hits", enforced.hit_ratio, observed.hit_ratio),
         ("loads", enforced.loads_per_1000, observed.loads_per_1000),
@@ -170,40 +170,49 @@ def _findings(enforced: ArmFigures, observed: ArmFigures) -> tuple[Finding, ...]
         pairs += [(f"{what} {name}", one.get(name), other.get(name)) for name in names]
     enough = min(enforced.requests, observed.requests) >= ENOUGH
     return tuple(
-        Finding(what=what, enforced=one, observed=other, verdict=_of(what, one, other) if enough else Verdict.TOO_FEW)
+        ArmFinding(
+            what=what,
+            enforced=one,
+            observed=other,
+            verdict=_of(what, one, other=other) if enough else ArmVerdict.TOO_FEW,
+        )
         for what, one, other in pairs
     )
 
 
-def _of(what: str, one: Interval | None, other: Interval | None) -> Verdict:
+def _of(what: str, one: Interval | None, *, other: Interval | None) -> ArmVerdict:
     """Whether bounds lie apart; or both so near to one another that it does not matter."""
     if one is None or other is None or one.low is None or other.low is None or one.high is None or other.high is None:
-        return Verdict.TOO_FEW
+        return ArmVerdict.TOO_FEW
     if one.low > other.high or one.high < other.low:
-        return Verdict.BETTER if (one.low > other.high) == (what in _HIGHER_IS_BETTER) else Verdict.WORSE
+        return ArmVerdict.BETTER if (one.low > other.high) == (what in _HIGHER_IS_BETTER) else ArmVerdict.WORSE
     span, scale = max(one.high, other.high) - min(one.low, other.low), max(one.value, other.value)
     # Buckets of durations are 5 % wide: who shares one is alike.
-    return Verdict.ALIKE if span <= ALIKE * max(scale, 1.0 if what in ("hits", "errors") else 0.0) else Verdict.TOO_FEW
+    return (
+        ArmVerdict.ALIKE
+        if span <= ALIKE * max(scale, 1.0 if what in ("hits", "errors") else 0.0)
+        else ArmVerdict.TOO_FEW
+    )
 
 
-def _verdict(enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[Finding, ...]) -> Verdict:
+def _verdict(enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[ArmFinding, ...]) -> ArmVerdict:
     if not enforced.requests or not observed.requests:
-        return Verdict.NOTHING
+        return ArmVerdict.NOTHING
     said = [finding.verdict for finding in findings]
-    better, worse = Verdict.BETTER in said, Verdict.WORSE in said
+    better, worse = ArmVerdict.BETTER in said, ArmVerdict.WORSE in said
     if better and worse:
-        return Verdict.MIXED
+        return ArmVerdict.MIXED
     if better or worse:
-        return Verdict.BETTER if better else Verdict.WORSE
-    decided = [each for each in said if each is Verdict.ALIKE]
-    return Verdict.ALIKE if decided and len(decided) == len(said) else Verdict.TOO_FEW
+        return ArmVerdict.BETTER if better else ArmVerdict.WORSE
+    decided = [each for each in said if each is ArmVerdict.ALIKE]
+    return ArmVerdict.ALIKE if decided and len(decided) == len(said) else ArmVerdict.TOO_FEW
 
 
 def _sentence(
-    enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[Finding, ...], verdict: Verdict, would: WouldBe
+    enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[ArmFinding, ...], verdict: ArmVerdict, would: WouldBe
 ) -> str:
-    if verdict is Verdict.NOTHING:
-        return _alone(enforced, observed, would)
+    if verdict is ArmVerdict.NOTHING:
+        return _alone(enforced, observed, would=would)
     fewer = min(enforced.requests, observed.requests)
     if fewer < ENOUGH:
         return f"Too few to tell: one arm has {fewer} requests, and below {ENOUGH} nothing is said of it."
@@ -214,12 +223,12 @@ def _sentence(
         if finding.verdict in _WORDS
     ]
     if not told:
-        alike = verdict is Verdict.ALIKE
+        alike = verdict is ArmVerdict.ALIKE
         return "Both arms are alike." if alike else "Too few to tell: no figure's bounds lie apart yet."
     return f"Where lorapick's picks are in force: {', '.join(told)}."
 
 
-def _alone(enforced: ArmFigures, observed: ArmFigures, would: WouldBe) -> str:
+def _alone(enforced: ArmFigures, observed: ArmFigures, *, would: WouldBe) -> str:
     if not enforced.requests and not observed.requests:
         return "Nothing to compare: no request has left since the mode was set."
     if not observed.requests:

@@ -36,7 +36,7 @@ class Moment(NamedTuple):
     cause: int
 
 
-def route(state: FleetState, flight: Flight, at: Moment, *, unknown: Unknown | None = None) -> list[Effect]:
+def route(state: FleetState, flight: Flight, *, at: Moment, unknown: Unknown | None = None) -> list[Effect]:
     """Send an observed request as before; `unknown`: nobody is known to serve its name."""
     trial, arms = flight.trial, state.arms
     assert trial is not None
@@ -52,9 +52,11 @@ def route(state: FleetState, flight: Flight, at: Moment, *, unknown: Unknown | N
     trial.pods = state.columns.members
     journal(case, trial.would, outcome="observed")
     if arms.policy is None:
-        return _pass_on(state, flight, at)
+        return _pass_on(state, flight, at=at)
     with _as_before(state):
         case = Case(state, flight, now=at.now, cause=at.cause)
+        if unknown is not None:
+            case.query.base = None
         choice = NOBODY if unknown is not None else choose(case, [])
         if choice.row < 0:
             choice = _anywhere(case)
@@ -64,7 +66,7 @@ def route(state: FleetState, flight: Flight, at: Moment, *, unknown: Unknown | N
     return _send(case, choice, made=made)
 
 
-def _pass_on(state: FleetState, flight: Flight, at: Moment) -> list[Effect]:
+def _pass_on(state: FleetState, flight: Flight, *, at: Moment) -> list[Effect]:
     trial, request, name = flight.trial, flight.request, flight.adapter_name
     assert trial is not None
     assert trial.would is not None
@@ -172,12 +174,12 @@ def served_by(state: FleetState, flight: Flight, *, row: int, at: Moment) -> lis
     ]
 
 
-def left(state: FleetState, flight: Flight, event: RequestEnded, *, now: Seconds) -> None:
+def left(state: FleetState, flight: Flight, *, event: RequestEnded, now: Seconds) -> None:
     """A request of either arm left: count it."""
     trial = flight.trial
     assert trial is not None
     outcome, status = event.outcome, event.status
-    state.arms.left(trial, outcome, status, seconds=now - flight.arrived)
+    state.arms.left(trial, outcome, status=status, seconds=now - flight.arrived)
     if flight.pod is None and not trial.passed:
         return  # it was never sent
     tier = trial.tier if trial.arm is Arm.OBSERVED else flight.tier
@@ -187,7 +189,7 @@ def left(state: FleetState, flight: Flight, event: RequestEnded, *, now: Seconds
     state.arms.placed(trial, tier, pod=flight.pod, took=took, served=served)
 
 
-def change_arm(state: FleetState, flight: Flight, at: Moment) -> list[Effect]:
+def change_arm(state: FleetState, flight: Flight, *, at: Moment) -> list[Effect]:
     """A request waits, and those like it no longer do: send it as before."""
     request, arms = flight.request, state.arms
     if arms.arm_of(request) is Arm.ENFORCED:
@@ -195,4 +197,4 @@ def change_arm(state: FleetState, flight: Flight, at: Moment) -> list[Effect]:
     if flight.trial is not None:
         arms.tallies[flight.trial.arm].arrivals -= 1
     flight.trial = arms.begin(request)
-    return route(state, flight, at)
+    return route(state, flight, at=at)

@@ -254,7 +254,7 @@ def _set_mode(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[
     at = arms_routing.Moment(now, event.id)
     for flight in [*state.flights.values()]:
         if flight.request.id in state.holds or flight.request.id in state.queues:
-            effects += arms_routing.change_arm(state, flight, at)
+            effects += arms_routing.change_arm(state, flight, at=at)
     wake(state, now=now)
     if event.settings != state.settings:
         return [*effects, *on_config_changed(state, event, now=now)]

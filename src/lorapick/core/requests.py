@@ -58,7 +58,7 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
         state.signals.arrived(None, now=now)
         flight = state.flights[request.id] = Flight(request, None, now=now)
         if state.arms.on and _observed(state, flight):
-            return arms_routing.route(state, flight, arms_routing.Moment(now, event.id), unknown=adapter)
+            return arms_routing.route(state, flight, at=arms_routing.Moment(now, event.id), unknown=adapter)
         return [reject_unknown(state, flight, name=adapter.name, now=now, cause=event.id)]
     flight = state.flights[request.id] = Flight(request, adapter, now=now)
     state.signals.arrived(adapter.name if adapter is not None else None, now=now)
@@ -68,7 +68,7 @@ def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> lis
         state.placement.arrived(adapter.name, request, now=now)
         state.tally.on_probation += state.probation.arrived(adapter.name, now=now)
     if state.arms.on and _observed(state, flight):
-        return arms_routing.route(state, flight, arms_routing.Moment(now, event.id))
+        return arms_routing.route(state, flight, at=arms_routing.Moment(now, event.id))
     return decide(state, flight, now=now, cause=event.id)
 
 
@@ -193,7 +193,7 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     row, leg, kept = flight.row, flight.leg, flight.standby
     state.signals.outcomes.left(outcome, status, seconds=now - flight.arrived, now=now)
     if flight.trial is not None:
-        arms_routing.left(state, flight, event, now=now)
+        arms_routing.left(state, flight, event=event, now=now)
     effects = _left(state, flight, event=event, now=now)
     if row < 0:
         splitting.drop(state, flight, now=now)

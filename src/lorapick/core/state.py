@@ -4,6 +4,7 @@ Not here: behaviour. `core.pods`, `core.requests` and `core.operator` are the ha
 """
 
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 
 from lorapick.core.admission.alerts import Alerts
 from lorapick.core.admission.estimates import Loads
@@ -202,7 +203,6 @@ class FleetState:
         self.reads_prices = False
         """Whether the policy wants to know what things take."""
         self.arms = Arms(settings, seed=seed)
-        """Who is routed as before, to be compared."""
         self.take_policy(make_policy(settings.picking))
         self.spare_policy = RoundRobin(settings.picking)
         """Takes over for one decision when the configured one fails."""
@@ -252,7 +252,10 @@ class FleetState:
         """What was printed of late."""
         self.tally = Tally()
         self.journal = Journal()
-        for adapter in settings.adapters:
+        self._declare(settings.adapters)
+
+    def _declare(self, adapters: Sequence[Adapter]) -> None:
+        for adapter in adapters:
             self.residency.declare(adapter.name)
             if adapter.pin is not None:
                 self.pins[adapter.name] = adapter.pin

@@ -48,12 +48,14 @@ def _of_arms(tallies: dict[Arm, ArmTally]) -> Iterator[Metric]:
         hits.add_metric((arm,), tally.hits)
     yield from (requests, picks, hits)
     latencies = {arm: tally.latency for arm, tally in tallies.items()}
-    yield _histogram("arm_latency_seconds", "Of served requests, from arrival to end, by arm.", latencies)
+    yield _histogram("arm_latency_seconds", "Of served requests, from arrival to end, by arm.", of=latencies)
     firsts = {arm: tally.ttft for arm, tally in tallies.items()}
-    yield _histogram("arm_ttft_seconds", "From arrival to the first byte, where bodies are looked at, by arm.", firsts)
+    yield _histogram(
+        "arm_ttft_seconds", "From arrival to the first byte, where bodies are looked at, by arm.", of=firsts
+    )
 
 
-def _histogram(name: str, text: str, of: dict[Arm, Durations]) -> Metric:
+def _histogram(name: str, text: str, *, of: dict[Arm, Durations]) -> Metric:
     family = HistogramMetricFamily(PREFIX + name, text, labels=("arm",))
     for arm, durations in of.items():
         buckets = [(f"{bound}", float(count)) for bound, count in durations.cumulative()]

@@ -116,7 +116,7 @@ class WouldBe(msgspec.Struct, frozen=True, kw_only=True):
     agreement: Ratio | None = None
 
 
-class Verdict(StrEnum):
+class ArmVerdict(StrEnum):
     """What the comparison comes to."""
 
     BETTER = "better"
@@ -128,14 +128,14 @@ class Verdict(StrEnum):
     NOTHING = "nothing to compare"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ArmFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One comparison of the enforced arm with the observed one."""
 
     what: str
     """`hits`, `loads`, `errors`, `ttft p95`, `latency p95`, and so on."""
     enforced: Interval | None = None
     observed: Interval | None = None
-    verdict: Verdict = Verdict.TOO_FEW
+    verdict: ArmVerdict = ArmVerdict.TOO_FEW
 
 
 class ArmsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +153,6 @@ class ArmsReport(msgspec.Struct, frozen=True, kw_only=True):
     """The arms are of different times, one after the other."""
     arms: tuple[ArmFigures, ...] = ()
     would: WouldBe = WouldBe()
-    findings: tuple[Finding, ...] = ()
-    verdict: Verdict = Verdict.NOTHING
+    findings: tuple[ArmFinding, ...] = ()
+    verdict: ArmVerdict = ArmVerdict.NOTHING
     sentence: str = ""

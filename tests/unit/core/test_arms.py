@@ -85,10 +85,10 @@ def test_nothing_is_drawn_until_there_is_a_trial_and_then_for_good():
 def test_how_requests_leave_is_counted_by_arm():
     arms = Arms(percent(100.0), seed=0)
     trial = arms.begin(Request(id="r", model="m"))
-    arms.left(trial, Outcome.SERVED, 200, seconds=0.5)
+    arms.left(trial, Outcome.SERVED, status=200, seconds=0.5)
     arms.placed(trial, Tier.DISK, pod="p", took=0.7, served=True)
-    arms.left(trial, Outcome.FAILED, 404, seconds=0.1)
-    arms.left(trial, Outcome.FAILED, None, seconds=0.1)
+    arms.left(trial, Outcome.FAILED, status=404, seconds=0.1)
+    arms.left(trial, Outcome.FAILED, status=None, seconds=0.1)
     arms.placed(trial, None, pod=None, took=0.0, served=False)
     arms.refused(trial, 429)
     arms.refused(trial, 404)

@@ -6,7 +6,7 @@ import pytest
 
 from lorapick.core.arms_report import compare, quantiles, report_of_rows, share
 from lorapick.core.arms_tally import ArmTally, Durations, WouldTally
-from lorapick.model.arms import Arm, Mode, ModeKind, Verdict
+from lorapick.model.arms import Arm, Mode, ModeKind, ArmVerdict
 from lorapick.model.ledger import RequestRow
 from lorapick.model.requests import Outcome
 
@@ -26,42 +26,44 @@ def compared(enforced: ArmTally, observed: ArmTally):
     return compare(tallies, WouldTally(), mode=Mode(kind=ModeKind.PERCENT, percent=50.0), seconds=60.0)
 
 
-def verdict_on(found, what: str) -> Verdict:
+def verdict_on(found, what: str) -> ArmVerdict:
     return next(finding.verdict for finding in found.findings if finding.what == what)
 
 
 def test_a_clear_difference_is_said():
     found = compared(arm(2000, hits=0.95, mean=0.3), arm(2000, hits=0.4, mean=0.9, seed=2))
-    assert found.verdict is Verdict.BETTER
-    assert [verdict_on(found, what) for what in ("hits", "loads", "latency p50", "latency p95")] == [Verdict.BETTER] * 4
+    assert found.verdict is ArmVerdict.BETTER
+    assert [verdict_on(found, what) for what in ("hits", "loads", "latency p50", "latency p95")] == [
+        ArmVerdict.BETTER
+    ] * 4
     assert found.sentence.startswith("Where lorapick's picks are in force: hits better (95 % against 40 %)")
 
 
 def test_the_other_way_round_it_is_worse():
     found = compared(arm(2000, hits=0.4, mean=0.9), arm(2000, hits=0.95, mean=0.3))
-    assert found.verdict is Verdict.WORSE
+    assert found.verdict is ArmVerdict.WORSE
     assert "hits worse" in found.sentence
 
 
 def test_better_in_one_and_worse_in_another_is_mixed():
-    assert compared(arm(3000, hits=0.95, mean=0.9), arm(3000, hits=0.4, mean=0.3)).verdict is Verdict.MIXED
+    assert compared(arm(3000, hits=0.95, mean=0.9), arm(3000, hits=0.4, mean=0.3)).verdict is ArmVerdict.MIXED
 
 
 def test_few_requests_say_nothing():
     found = compared(arm(40, hits=1.0), arm(5000, hits=0.1))
-    assert found.verdict is Verdict.TOO_FEW
-    assert {finding.verdict for finding in found.findings} == {Verdict.TOO_FEW}
+    assert found.verdict is ArmVerdict.TOO_FEW
+    assert {finding.verdict for finding in found.findings} == {ArmVerdict.TOO_FEW}
     assert found.sentence == "Too few to tell: one arm has 40 requests, and below 100 nothing is said of it."
 
 
 def test_a_difference_within_chance_is_not_said():
     found = compared(arm(300, hits=0.80), arm(300, hits=0.83, seed=2))
-    assert verdict_on(found, "hits") is Verdict.TOO_FEW
+    assert verdict_on(found, "hits") is ArmVerdict.TOO_FEW
     assert found.sentence == "Too few to tell: no figure's bounds lie apart yet."
 
 
 def test_no_requests_in_one_arm_are_nothing_to_compare():
-    assert compared(ArmTally(), ArmTally()).verdict is Verdict.NOTHING
+    assert compared(ArmTally(), ArmTally()).verdict is ArmVerdict.NOTHING
     assert "`lorapick mode percent 50` compares" in compared(arm(500, hits=0.5), ArmTally()).sentence
 
 
@@ -101,4 +103,4 @@ def test_a_ledgers_rows_are_compared_too():
     assert (enforced.requests, observed.requests, found.mode, found.source) == (300, 300, "percent 50", "ledger")
     assert (observed.loads, observed.swap_seconds, enforced.hits) == (300, 150.0, 300)
     assert (found.would.hits, found.would.compared, found.would.agreed) == (300, 300, 0)
-    assert found.verdict is Verdict.BETTER
+    assert found.verdict is ArmVerdict.BETTER

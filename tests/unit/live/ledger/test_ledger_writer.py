@@ -146,7 +146,8 @@ def test_a_file_of_the_first_format_is_brought_up_to_date_by_who_writes_it(tmp_p
     path = tmp_path / "ledger.sqlite"
     write(path, [request(1, 99.0)]).close()
     with query(path) as ask:
-        ask("ALTER TABLE requests DROP COLUMN prefilled_by")
+        for name in ("prefilled_by", "arm", "would_pod", "would_be"):
+            ask(f"ALTER TABLE requests DROP COLUMN {name}")
         ask("PRAGMA user_version = 1")
     with pytest.raises(LedgerError, match="has the old format 1"):
         open_to_read(path)
