@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, Protocol
 
-from lorapick.core import alarms, intent, moving, operator, pods, requests
+from lorapick.core import alarms, intent, lost_slots, moving, operator, pods, requests
 from lorapick.core.invariants import check
 from lorapick.core.peers import listening
 from lorapick.core.placement import controller
@@ -128,6 +128,8 @@ class Fleet:
             answer = [*answer, *controller.tick(state, now=now, cause=event.id)]
         if state.peers.claims.ours:
             answer = [*answer, *listening.given_back(state, cause=event.id)]
+        if state.residency.lost:
+            answer = [*answer, *lost_slots.tell(state, cause=event.id)]
         if len(changes) > expired:
             state.signals.changed(changes[expired:])
         if alarms.due(state, now=now):

@@ -109,6 +109,9 @@ def residency_is_sane(state: FleetState) -> None:
         for name, cell in home.cells.items():
             if cell.tier.on_gpu:
                 assert name in shadow.gpu, f"{home.name}: {name} is believed on the GPU, its shadow is not"
+            elif name in shadow.doubtful:
+                assert name in shadow.gpu, f"{home.name}: {name} may be in a slot, and none is kept for it"
+                assert cell.tier in (shadow.doubtful[name], Tier.LOADING), f"{home.name}: {name} is {cell.tier.word}"
             elif cell.tier is not Tier.LOADING:
                 assert name not in shadow.gpu, f"{home.name}: {name} is {cell.tier.word}, its shadow is on the GPU"
                 assert (cell.tier is Tier.CPU) == (name in shadow.cpu), f"{home.name}: {name} is {cell.tier.word}"

@@ -81,7 +81,7 @@ def _in_memory(state: FleetState, row: int, *, name: AdapterName, now: Seconds) 
 
 
 def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> list[Effect]:
-    """The engine refused; the adapter is where it was, on disk. Who waited for it is decided anew."""
+    """The adapter counts as being on disk, its slot as taken unless it will never load; who waited is decided anew."""
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind=LOAD_FAILED, facts=facts)
     row = state.columns.row_of.get(event.pod)
@@ -91,7 +91,10 @@ def on_load_failed(state: FleetState, event: LoadFailed, *, now: Seconds) -> lis
         command = giving.ended(state, row, adapter=event.adapter, kind=Kind.LOAD, now=now, failed=_how(event.lasting))
         if command is None:
             state.fail(row, event.adapter, now=now)
-    return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
+    if row is None or event.lasting:
+        return [note, *_left(state, event, tier=Tier.DISK, source=Source.COMMANDED, now=now)]
+    state.residency.doubted(row, event.adapter, tier=Tier.DISK, now=now)
+    return [note, *_over(state, row, now=now, cause=event.id)]
 
 
 def _how(lasting: bool) -> Failed:
@@ -108,9 +111,14 @@ def _left(state: FleetState, event: LoadFailed | Evicted, *, tier: Tier, source:
     if row is None:
         return []
     state.residency.left(row, event.adapter, tier=tier, now=now, source=source)
+    return _over(state, row, now=now, cause=event.id)
+
+
+def _over(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
+    """An adapter left a slot, or never came to it: who waited for it is decided anew."""
     state.placement.load_ended(now=now)
     state.refresh(row)
-    return release(state, row, now=now, cause=event.id)
+    return release(state, row, now=now, cause=cause)
 
 
 def on_unloaded(state: FleetState, event: Unloaded, *, now: Seconds) -> list[Effect]:
@@ -150,7 +158,7 @@ def on_registered(state: FleetState, event: Registered, *, now: Seconds) -> list
         return release(state, row, now=now, cause=event.id)
     if event.known_before:
         if command is not None:
-            giving.undo(state, row, command=command, now=now)
+            giving.undo(state, row, command=command, now=now, certain=True)
         state.residency.registered(row, event.adapter)
         return release(state, row, now=now, cause=event.id)
     load = state.residency.arrived(row, event.adapter, now=now, seconds=None)
@@ -169,7 +177,7 @@ def on_register_failed(state: FleetState, event: RegisterFailed, *, now: Seconds
     command = giving.ended(state, row, adapter=event.adapter, kind=Kind.REGISTER, now=now, failed=_how(event.lasting))
     if command is None:
         return [note]
-    giving.undo(state, row, command=command, now=now)
+    giving.undo(state, row, command=command, now=now, certain=event.lasting)
     return [note, *release(state, row, now=now, cause=event.id)]
 
 
@@ -184,7 +192,9 @@ def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effec
     before = OrderedDict(shadow.gpu)
     load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.COMMAND)
     if since and event.adapter in state.residency.home(row).reserved:
-        shadow.as_before(before)  # the pod may have used others after it, and nobody else's load may count on that
+        # The pod may have used others after it, and nobody else's load may count on that; nor on that it has not.
+        shadow.as_before(before)
+        shadow.unsure[event.adapter] = None
     state.refresh(row)
     if load is not None:
         return load_over(state, load, now=now, cause=event.id)
@@ -192,7 +202,7 @@ def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effec
 
 
 def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> list[Effect]:
-    """Nobody knows whether the pod used it; if it was to bring the adapter into a slot, it has not."""
+    """Nobody knows whether the pod used it; if it was to bring the adapter into a slot, nobody counts on that."""
     row = state.columns.row_of.get(event.pod)
     facts: dict[str, str | float] = {"pod": event.pod, "adapter": event.adapter, "why": event.why}
     note = Note(cause=event.id, kind="touch_failed", facts=facts)

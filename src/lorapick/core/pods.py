@@ -30,7 +30,7 @@ from lorapick.model.events import (
     PodReported,
     PodSilent,
 )
-from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.pods import Pod, PodLimits, PodReport, SilentWhy
 from lorapick.model.tiers import Evidence
 from lorapick.model.units import Seconds
 
@@ -78,8 +78,8 @@ def _change(state: FleetState, pod: Pod, *, now: Seconds, cause: int) -> list[Ef
         gate(state, row)
         state.columns.good_until(row, now + state.settings.scrape.stale_after)
     state.columns.describe(row, pod)
-    load.limits = pod.limits
-    state.residency.resize(row, gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
+    limits = load.limits = _as_told(state, row, limits=pod.limits)
+    state.residency.resize(row, gpu_slots=limits.max_loras, cpu_slots=limits.max_cpu_loras)
     state.residency.home(row).excuse()
     stir(state, now=now)
     state.recount()
@@ -200,14 +200,23 @@ def _drift(state: FleetState, row: int, *, report: PodReport, cause: int) -> lis
 
 def _resize(state: FleetState, row: int, *, report: PodReport) -> None:
     """The engine's own sizes beat those of the configuration."""
-    limits = state.loads[row].limits
-    gpu = limits.max_loras if report.max_loras is None or report.max_loras < 0 else report.max_loras
-    cpu = limits.max_cpu_loras if report.max_cpu_loras is None else report.max_cpu_loras
-    if (gpu, cpu) != (limits.max_loras, limits.max_cpu_loras):
-        state.loads[row].limits = msgspec.structs.replace(limits, max_loras=gpu, max_cpu_loras=cpu)
-        state.residency.resize(row, gpu_slots=gpu, cpu_slots=cpu)
+    home, limits = state.residency.home(row), state.loads[row].limits
+    gpu, cpu = home.told
+    gpu = gpu if report.max_loras is None or report.max_loras < 0 else report.max_loras
+    home.told = (gpu, cpu if report.max_cpu_loras is None else report.max_cpu_loras)
+    told = _as_told(state, row, limits=limits)
+    if told != limits:
+        state.loads[row].limits = told
+        state.residency.resize(row, gpu_slots=told.max_loras, cpu_slots=told.max_cpu_loras)
         state.placement.looks += 1
         state.recount()
+
+
+def _as_told(state: FleetState, row: int, *, limits: PodLimits) -> PodLimits:
+    """Discovery's sizes, and the engine's own in their place where it has said them."""
+    gpu, cpu = state.residency.home(row).told
+    gpu, cpu = limits.max_loras if gpu is None else gpu, limits.max_cpu_loras if cpu is None else cpu
+    return msgspec.structs.replace(limits, max_loras=gpu, max_cpu_loras=cpu)
 
 
 def _restarted(state: FleetState, row: int, *, report: PodReport) -> bool:

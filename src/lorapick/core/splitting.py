@@ -264,10 +264,9 @@ def keep(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effec
     Until one succeeds no load may begin there.
     """
     home = state.residency.home(row)
-    if not home.endangers_reserved():
+    name = home.endangered()
+    if name is None:
         return []
-    name = home.shadow.next_out(home.busy)
-    assert name is not None
     return giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
 
 

@@ -137,6 +137,7 @@ class Tally:
         "picks_by_tier",
         "quarantines",
         "reservations_moved",
+        "reserved_lost",
         "scoring_errors",
         "splits",
         "turns",
@@ -186,6 +187,8 @@ class Tally:
         self.reservations_moved: Counter[str] = Counter()
         """Reservations whose pod was lost before it had the request: `moved` to a fallback, `no_room` there,
         `nobody` (no fallback is left), `back` (the pod was there after all, and the fallback's slot is free again)."""
+        self.reserved_lost: Counter[str] = Counter()
+        """Adapters that left a slot which was reserved for them, by how that is known: `reported`, or `inferred`."""
         self.late_loads = 0
         """Adapters that began to be loaded only when the prefill was over, as the pod could not be told before."""
 

@@ -286,6 +286,8 @@ def _splits(now: Splits) -> Iterator[Metric]:
     yield _by_label("prefill_picks", text, counts=now.picks_by_tier, label="tier")
     text = "Slots reserved on pods that were lost before they had the request, by what became of them."
     yield _by_label("reservations_moved", text, counts=now.reservations_moved, label="result")
+    text = "Adapters that left a slot which was reserved for them, by how that is known."
+    yield _by_label("reserved_lost", text, counts=now.reserved_lost, label="known")
     text = "Loads that began on a pod that decodes only when the prefill elsewhere was over."
     yield CounterMetricFamily(f"{PREFIX}late_loads", text, now.late_loads)
     text = "What one prompt token takes to prefill, as learnt; absent where no pod prefills for others."

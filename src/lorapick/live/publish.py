@@ -132,6 +132,9 @@ class Splits(msgspec.Struct, frozen=True, kw_only=True):
     reservations_moved: dict[str, int] = {}
     """Slots reserved on pods that were lost before they had the request: `moved` to a fallback, `no_room` there,
     `nobody` (no fallback was left), `back` (the pod answered again, and the fallback's slot was given up)."""
+    reserved_lost: dict[str, int] = {}
+    """Adapters that left a slot which was reserved for them, by how that is known: `reported` by the pod, `inferred`
+    from what came to it."""
     late_loads: int = 0
     """Loads that began on a pod that decodes only when the prefill was over."""
     seconds_per_token: Seconds | None = None

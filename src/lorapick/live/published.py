@@ -124,6 +124,7 @@ class PublishedViews:
             picks_by_tier=dict(tally.legs_by_tier),
             failed={"failed": tally.legs_failed, "lost": tally.legs_lost, "overdue": tally.legs_overdue},
             reservations_moved=dict(tally.reservations_moved),
+            reserved_lost=dict(tally.reserved_lost),
             late_loads=tally.late_loads,
             seconds_per_token=state.legs.per_token if state.splits else None,
         )

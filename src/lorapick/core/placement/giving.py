@@ -47,6 +47,9 @@ def touch(state: FleetState, target: Target, *, now: Seconds, cause: int) -> lis
     _begin(state, target, kind=Kind.TOUCH, now=now, brings=Brings.IN if brings else Brings.NOTHING)
     if brings:
         _activating(state, target, now=now)
+    elif target.adapter in home.shadow.gpu:
+        home.shadow.unsure[target.adapter] = None
+        state.gates.refresh(target.row)
     touches = state.placement.commands.touches
     touches[target.row] = touches[target.row]._replace(uses=home.shadow.uses)
     pod = state.columns.targets[target.row].pod
@@ -121,14 +124,18 @@ def give_up(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
     return effects
 
 
-def undo(state: FleetState, row: int, *, command: Command, now: Seconds) -> None:
-    """A command that brought an adapter into a slot has failed, or nobody knows: it is where it was before.
+def undo(state: FleetState, row: int, *, command: Command, now: Seconds, certain: bool = False) -> None:
+    """A command that brought an adapter into a slot has failed, or nobody knows: it counts as being where it was.
 
+    Unless that is `certain` its slot counts as taken: the pod may have done it and not have said so.
     That it should have been there by now is no evidence; a request that runs, or a word of the pod since, is.
     """
     cell = state.residency.home(row).cells.get(command.adapter)
     if cell is None or cell.in_flight > cell.reserved or cell.since < command.asked:
         return
     if cell.tier is Tier.LOADING or (cell.tier.on_gpu and not cell.proven):
-        state.residency.left(row, command.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)
+        if certain:
+            state.residency.left(row, command.adapter, tier=cell.came_from, now=now, source=Source.COMMANDED)
+        else:
+            state.residency.doubted(row, command.adapter, tier=cell.came_from, now=now)
         state.refresh(row)

@@ -7,7 +7,7 @@ In: nothing. Out: what is believed, for decisions, people and invariants. Not he
 from collections.abc import Callable, Iterable, Iterator
 
 from lorapick.core.columns import PINNED, SOURCE_SHIFT, SOURCES, TIER_BITS, PodColumns
-from lorapick.core.residency.cells import PodResidency
+from lorapick.core.residency.cells import Lost, PodResidency
 from lorapick.core.residency.loading import LoadClock, LoadsSeen, LoadsUnderWay, loads_seen
 from lorapick.core.residency.registry import Registry
 from lorapick.model.picks import Belief
@@ -38,6 +38,8 @@ class Beliefs:
         self._clocks: dict[int, LoadClock] = {}
         self.changes: list[Change] = []
         """What came to another tier since somebody emptied this (`Fleet.apply` does, before each event)."""
+        self.lost: list[Lost] = []
+        """Reserved slots that were lost since somebody emptied this (`Fleet.apply` does)."""
         self._restarting = False
 
     def names(self) -> list[AdapterName]:

@@ -103,12 +103,21 @@ class EndedLoad(NamedTuple):
     """How long it took; None: nobody saw its end."""
 
 
+class Lost(NamedTuple):
+    """An adapter that left a slot which was reserved for it."""
+
+    pod: PodName
+    adapter: AdapterName
+    known: bool
+    """The pod says so; otherwise it follows from what came to the pod."""
+
+
 class PodResidency:
     """Cells and shadow of one pod."""
 
     __slots__ = (
         "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "process_start", "reserved",
-        "row", "shadow",
+        "row", "shadow", "told",
     )  # fmt: skip
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds, shadow: Shadow | None = None) -> None:
@@ -121,6 +130,8 @@ class PodResidency:
         self.shadow = shadow or Shadow(gpu_slots=1, cpu_slots=1)
         self.resize(gpu_slots=pod.limits.max_loras, cpu_slots=pod.limits.max_cpu_loras)
         self.process_start: Seconds | None = None
+        self.told: tuple[int | None, int | None] = (None, None)
+        """How many adapters each level holds, by the engine's own word, which beats that of discovery; None: unsaid."""
         self.looked = float("-inf")
         """When the last scrape that brought a report was sent."""
         self.in_use: dict[AdapterName, None] = {}
@@ -172,5 +183,11 @@ class PodResidency:
         return cell is not None and (cell.in_flight > cell.reserved or cell.active or cell.tier is Tier.LOADING)
 
     def endangers_reserved(self) -> bool:
-        """Whether the next load would throw out an adapter whose slot is reserved: its engine may not know that yet."""
-        return bool(self.reserved) and self.shadow.free <= 0 and self.shadow.next_out(self.busy) in self.reserved
+        """Whether a load may lead to the loss of a reserved slot: its engine may not know yet that it is."""
+        return self.endangered() is not None
+
+    def endangered(self) -> AdapterName | None:
+        """The reserved adapter that the next load may throw out; None: it would throw out another, or nobody."""
+        if not self.reserved or self.shadow.free > 0:
+            return None
+        return next((name for name in self.shadow.may_go(self.busy) if name in self.reserved), None)

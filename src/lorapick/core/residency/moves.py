@@ -7,9 +7,9 @@ Not here: why anything moves (see `core.residency.table`).
 from collections.abc import Iterable
 
 from lorapick.core.residency.beliefs import Beliefs
-from lorapick.core.residency.cells import Cell, PodResidency
+from lorapick.core.residency.cells import Cell, Lost, PodResidency
 from lorapick.model.signals import Change
-from lorapick.model.tiers import Source, Tier
+from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import AdapterName, Seconds
 
 # Looking a member up in its enum costs more than the rest of a write.
@@ -20,6 +20,31 @@ _LOADING, _IDLE = Tier.LOADING, Tier.GPU_IDLE
 
 class Moves(Beliefs):
     """The table of all pods, one cell at a time."""
+
+    def resize(self, row: int, *, gpu_slots: int, cpu_slots: int) -> None:
+        """Discovery or the engine says how many adapters a pod holds."""
+        home = self._pods[row]
+        home.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
+        self._move_down(home, home.shadow.shrink(home.busy), now=self._clock())
+        self._columns.free_slots[row] = home.shadow.free
+
+    def doubted(self, row: int, name: AdapterName, *, tier: Tier, now: Seconds) -> None:
+        """What was to bring an adapter into a slot failed: it counts as being in `tier`.
+
+        Whether the engine has done it all the same, nobody knows: the slot stays taken until the engine lists its
+        adapters, or would have put this one out again.
+        """
+        home = self._pods[row]
+        cell = home.cell(name)
+        cell.saw(Evidence.COMMAND, now)
+        tier = tier if tier is Tier.CPU else Tier.DISK
+        home.shadow.doubt(name, tier)
+        if name not in home.shadow.gpu:
+            home.shadow.drop(name, tier)
+            if tier is Tier.CPU:
+                home.shadow.cpu[name] = None
+        self._move(home, name, cell=cell, tier=tier, now=now, source=Source.COMMANDED)
+        self._settle(home, now=now)
 
     def _begin_load(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
         cell.came_from = cell.tier
@@ -40,6 +65,7 @@ class Moves(Beliefs):
         self._loads.expect(cell, self._clocks[home.row].expect(cell.came_from, configured, now=now))
 
     def _arrive(self, home: PodResidency, name: AdapterName, *, cell: Cell, now: Seconds, source: Source) -> None:
+        home.shadow.doubtful.pop(name, None)
         self._move(home, name, cell=cell, tier=_IDLE, now=now, source=source)
         self._use(home, name, now=now, must_fit=True)
 
@@ -53,6 +79,7 @@ class Moves(Beliefs):
             if cell.tier is _LOADING:
                 cell.came_from = tier  # its load is still to come, from further away
             else:
+                self._lose(home, adapter, cell=cell, tier=tier, known=False)
                 self._move(home, adapter, cell=cell, tier=tier, now=now, source=Source.INFERRED)
         self._columns.free_slots[home.row] = home.shadow.free
 
@@ -68,6 +95,11 @@ class Moves(Beliefs):
     def _settle(self, home: PodResidency, *, now: Seconds) -> None:
         self._grant(home, now=now)
         self._columns.free_slots[home.row] = home.shadow.free
+
+    def _lose(self, home: PodResidency, name: AdapterName, *, cell: Cell, tier: Tier, known: bool) -> None:
+        """An adapter comes to another tier by what its engine does: note it if a slot was reserved for it."""
+        if cell.reserved and cell.tier is _IDLE and tier < _LOADING:
+            self.lost.append(Lost(home.name, name, known))
 
     def _move(
         self, home: PodResidency, name: AdapterName, *, cell: Cell, tier: Tier, now: Seconds, source: Source

@@ -53,8 +53,8 @@ class Listed:
         gpu = [name for name in both if (name in shadow.gpu if name in kept else self._stays(name, shadow))]
         cpu = [name for name in both if name not in kept or name in shadow.cpu]
         shadow.pinned = self.pinned
-        shadow.replace(gpu, cpu)
+        shadow.replace(gpu, cpu, kept=kept)
 
     def _stays(self, name: AdapterName, shadow: Shadow) -> bool:
         there = self._on_gpu[name]
-        return name in shadow.gpu if there is None else there
+        return shadow.level(name).on_gpu if there is None else there

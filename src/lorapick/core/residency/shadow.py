@@ -10,7 +10,7 @@ the shadow must be able to disagree with it.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import islice
 
 from lorapick.model.tiers import Tier
@@ -20,13 +20,19 @@ from lorapick.model.units import AdapterName
 class Shadow:
     """Two LRU levels, least recently used first."""
 
-    __slots__ = ("cpu", "cpu_slots", "deferred", "gpu", "gpu_slots", "pinned", "uses")
+    __slots__ = ("cpu", "cpu_slots", "deferred", "doubtful", "gpu", "gpu_slots", "pinned", "unsure", "uses")
 
     def __init__(self, *, gpu_slots: int, cpu_slots: int) -> None:
         self.gpu: OrderedDict[AdapterName, None] = OrderedDict()
         self.cpu: OrderedDict[AdapterName, None] = OrderedDict()
         self.deferred: dict[AdapterName, None] = {}
         """Who waits for a slot, longest first."""
+        self.doubtful: dict[AdapterName, Tier] = {}
+        """Of those in `gpu`, the ones that may as well be where they were, and count as being there: what brought them
+        in failed. An LRU holds the others whether these are there or not, and who comes next pushes out the first of
+        them, or one that has left `gpu` already."""
+        self.unsure: dict[AdapterName, None] = {}
+        """Of those in `gpu`, the ones that the engine was told to use: it may have done so, and need not have."""
         self.pinned: dict[AdapterName, None] = {}
         """Adapters that the engine says it never evicts from a level that they are on."""
         self.uses = 0
@@ -34,7 +40,7 @@ class Shadow:
         self.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
 
     def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
-        """Change the sizes; what no longer fits goes at the next use."""
+        """Change the sizes; what no longer fits goes at the next use, or by `shrink`."""
         self.gpu_slots = gpu_slots
         self.cpu_slots = max(cpu_slots, gpu_slots)
 
@@ -45,6 +51,7 @@ class Shadow:
         """Make `name` the newest on both levels if it is on the GPU; whether it is."""
         if name not in self.gpu:
             return False
+        self.unsure.pop(name, None)
         self.uses += 1
         self.gpu.move_to_end(name)
         self.cpu.move_to_end(name)
@@ -61,24 +68,72 @@ class Shadow:
         if self.touch(name):
             return []
         surplus = max(0, len(self.gpu) + 1 - self.gpu_slots)
+        doubted = self._take_as_used(busy) if surplus and self.unsure else {}
         victims = self.victims((held for held in self.gpu if not busy(held)), surplus, leaves_for=Tier.CPU)
         if len(victims) < surplus:
             if not must_fit:
                 self.deferred[name] = None
-                return None
+                return [*doubted.items()] or None
             victims = [*self.gpu][:surplus]
         self.deferred.pop(name, None)
         self.uses += 1
-        for victim in victims:
-            del self.gpu[victim]
+        tiers = doubted | self._put_out(victims)
         self.enter(name)
-        tiers = dict.fromkeys(victims, Tier.CPU)
         tiers.update(self._trim_host())
         return [*tiers.items()]
+
+    def shrink(self, busy: Callable[[AdapterName], bool]) -> list[tuple[AdapterName, Tier]]:
+        """There are fewer slots than was thought: return what is in none, and where it is.
+
+        An LRU of fewer slots holds the ones used last, whoever was thought to be beside them.
+        """
+        surplus = max(0, len(self.gpu) - self.gpu_slots)
+        idle = (held for held in [*self.gpu] if not busy(held))
+        tiers = self._put_out(self.victims(idle, surplus, leaves_for=Tier.CPU) if surplus else [])
+        tiers.update(self._trim_host())
+        return [*tiers.items()]
+
+    def _take_as_used(self, busy: Callable[[AdapterName], bool]) -> dict[AdapterName, Tier]:
+        """Somebody makes room, and it is not certain who: those who may have been used are taken to be, and doubted.
+
+        An LRU holds all others that were used since, whether or not these were.
+        """
+        names = [name for name in self.may_go(busy) if name in self.unsure]
+        for name in names:
+            del self.unsure[name]
+            self.gpu.move_to_end(name)
+            self.doubtful.setdefault(name, Tier.CPU)
+        return {name: self.doubtful[name] for name in names}
+
+    def _put_out(self, names: list[AdapterName]) -> dict[AdapterName, Tier]:
+        """These leave their slots; return where they are."""
+        tiers: dict[AdapterName, Tier] = {}
+        for name in names:
+            del self.gpu[name]
+            self.unsure.pop(name, None)
+            tiers[name] = self.doubtful.pop(name, Tier.CPU)
+            if tiers[name] is not Tier.CPU:
+                self.forget(name)
+        return tiers
+
+    def doubt(self, name: AdapterName, tier: Tier) -> None:
+        """What brought an adapter in failed: it counts as being on `tier`, and its slot as taken."""
+        self.deferred.pop(name, None)
+        if name in self.gpu:
+            self.doubtful[name] = tier
 
     def next_out(self, busy: Callable[[AdapterName], bool]) -> AdapterName | None:
         """Who would make room for a newcomer; None: everybody is busy."""
         return next((name for name in self.gpu if not busy(name)), None)
+
+    def may_go(self, busy: Callable[[AdapterName], bool]) -> list[AdapterName]:
+        """All who may make room for a newcomer, as nobody knows which uses that were asked for have happened."""
+        names: list[AdapterName] = []
+        while (name := self.next_out(lambda held: busy(held) or held in names)) is not None:
+            names.append(name)
+            if name not in self.unsure:
+                break
+        return names
 
     def victims(self, candidates: Iterator[AdapterName], count: int, *, leaves_for: Tier) -> list[AdapterName]:
         """Who of `candidates`, which come in the order of their last use, makes room; fewer when there are no more."""
@@ -87,6 +142,7 @@ class Shadow:
 
     def enter(self, name: AdapterName) -> None:
         """It comes into a slot."""
+        self.unsure.pop(name, None)
         self.gpu[name] = None
         self.cpu[name] = None
         self.cpu.move_to_end(name)
@@ -127,12 +183,12 @@ class Shadow:
         rest = [name for name in order if name not in held and (name in self.gpu or name in recent)]
         room = max(0, self.gpu_slots - len(held))
         fits = {**held, **dict.fromkeys(rest[len(rest) - room :] if room < len(rest) else rest)}
-        old_gpu, old_cpu = self.gpu, self.cpu
+        before = {name: self.level(name) for name in self.cpu}
         self.gpu = OrderedDict.fromkeys(name for name in order if name in fits)
         self.cpu = OrderedDict.fromkeys(order)
         self._trim_host()
+        self.doubtful = {name: tier for name, tier in self.doubtful.items() if name in self.gpu and name not in recent}
         now = {name: self.level(name) for name in order}
-        before = {name: Tier.GPU_IDLE if name in old_gpu else Tier.CPU for name in old_cpu}
         return {name: tier for name, tier in now.items() if before.get(name, Tier.DISK) is not tier}
 
     def as_before(self, old: "OrderedDict[AdapterName, None]") -> None:
@@ -140,7 +196,9 @@ class Shadow:
         self.gpu = OrderedDict.fromkeys(_in_old_order(old, [*self.gpu]))
 
     def level(self, name: AdapterName) -> Tier:
-        """Where it is."""
+        """Where it is, or counts as being."""
+        if name in self.doubtful:
+            return self.doubtful[name]
         return Tier.GPU_IDLE if name in self.gpu else Tier.CPU if name in self.cpu else Tier.DISK
 
     def settle(self, busy: Callable[[AdapterName], bool]) -> list[tuple[AdapterName, Tier]]:
@@ -156,14 +214,19 @@ class Shadow:
     def drop(self, name: AdapterName, tier: Tier) -> None:
         """The adapter left for `tier` (CPU keeps its host copy)."""
         self.gpu.pop(name, None)
+        self.unsure.pop(name, None)
+        self.doubtful.pop(name, None)
         self.deferred.pop(name, None)
         if tier is not Tier.CPU:
             self.forget(name)
 
-    def replace(self, gpu: list[AdapterName], cpu: list[AdapterName]) -> None:
-        """Take over what the engine reports; known order is kept, newcomers count as newest."""
+    def replace(
+        self, gpu: list[AdapterName], cpu: list[AdapterName], *, kept: Container[AdapterName] = frozenset()
+    ) -> None:
+        """Take over what the engine reports, except of whom is `kept`; known order stays, newcomers count as newest."""
         self.gpu = OrderedDict.fromkeys(_in_old_order(self.gpu, gpu))
         self.cpu = OrderedDict.fromkeys(_in_old_order(self.cpu, [*cpu, *gpu]))
+        self.doubtful = {name: tier for name, tier in self.doubtful.items() if name in self.gpu and name in kept}
         for name in self.gpu:
             self.deferred.pop(name, None)
 
@@ -172,6 +235,8 @@ class Shadow:
         self.gpu.clear()
         self.cpu.clear()
         self.deferred.clear()
+        self.doubtful.clear()
+        self.unsure.clear()
         self.pinned = {}
 
     @property

@@ -65,12 +65,6 @@ class Residency(PeerMoves):
         self._columns.free_slots[row] = home.shadow.free
         self._write_all(home)
 
-    def resize(self, row: int, *, gpu_slots: int, cpu_slots: int) -> None:
-        """Discovery or the engine says how many adapters a pod holds."""
-        home = self._pods[row]
-        home.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
-        self._columns.free_slots[row] = home.shadow.free
-
     def gone(self, row: int, *, now: Seconds) -> None:
         """Forget a pod."""
         home = self._pods.pop(row)
@@ -91,6 +85,7 @@ class Residency(PeerMoves):
         home = self._pods[row]
         home.shadow.clear()
         home.began = now
+        home.told = (None, None)
         self._active.pop(row, None)
         self._clocks[row].restart()
         self.registry.ask_again(row)
@@ -213,7 +208,7 @@ class Residency(PeerMoves):
             self._move(home, name, cell=cell, tier=cell.came_from, now=now, source=Source.INFERRED)
         elif load_failed and cell.tier >= _LOADING and not cell.proven and (idle or not deferred):
             failed = True
-            home.shadow.drop(name, Tier.DISK)
+            home.shadow.doubt(name, Tier.DISK)
             self._move(home, name, cell=cell, tier=Tier.DISK, now=now, source=Source.INFERRED)
             self._columns.free_slots[row] = home.shadow.free
         elif cell.tier is _IDLE and not reserved and not home.shadow.touch(name):
@@ -304,6 +299,8 @@ class Residency(PeerMoves):
         home = self._pods[row]
         cell = home.cell(name)
         cell.saw(Evidence.COMMAND, now)
+        if source is Source.REPORTED:
+            self._lose(home, name, cell=cell, tier=tier, known=True)
         home.shadow.drop(name, tier)
         if tier is Tier.CPU:
             home.shadow.cpu[name] = None
@@ -347,6 +344,7 @@ class Residency(PeerMoves):
             tier = listed.place(name, before=cell.tier)
             if cell.tier is _LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
+            self._lose(home, name, cell=cell, tier=tier, known=True)
             self._move(home, name, cell=cell, tier=tier, now=now, source=Source.REPORTED)
         return ended
 
@@ -366,6 +364,7 @@ class Residency(PeerMoves):
             if cell.tier is _LOADING:
                 cell.came_from = min(cell.came_from, tier)
             else:
+                self._lose(home, name, cell=cell, tier=tier, known=True)
                 self._move(home, name, cell=cell, tier=tier, now=now, source=Source.INFERRED)
 
     def _activity(self, home: PodResidency, report: PodReport, *, since: Seconds, now: Seconds) -> list[EndedLoad]:

@@ -38,14 +38,16 @@ def test_a_name_that_a_pod_knew_before_has_loaded_nothing():
     assert (book.tier("a", "new"), book.free("a")) == ("disk", 4)
 
 
-def test_a_name_that_was_not_taken_is_told_again_and_holds_no_slot_meanwhile():
+def test_a_name_that_was_not_taken_is_told_again_and_its_slot_counts_as_taken_unless_it_never_will_be():
     book = fleet("a")
     knows(book, "a")
     declare(book, "new", source="/new")
     book.now += 5.0
     book.apply(events.RegisterFailed, pod="a", adapter="new", why="HTTP 500")
-    assert book.free("a") == 4
+    assert (book.tier("a", "new"), book.free("a")) == ("unregistered", 3)
     assert tick(book) == [("Register", "a", "new")]
+    book.apply(events.RegisterFailed, pod="a", adapter="new", why="HTTP 400", lasting=True)
+    assert book.free("a") == 4
 
 
 def test_while_a_name_comes_nobody_else_loads_so_that_no_pin_goes_for_it():

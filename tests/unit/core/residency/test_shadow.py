@@ -117,3 +117,37 @@ def test_against_two_plain_lists(uses, gpu, cpu):
             if tier is not None and (level == "gpu" or tier is Tier.DISK):
                 assert moved.pop(held) is tier
         assert not moved
+
+
+def test_a_doubtful_one_counts_as_where_it_was_and_keeps_its_slot_until_its_turn_to_go():
+    shadow = filled("a", "b", "c", gpu=2, cpu=4)
+    assert shadow.use("d", idle) == [("b", Tier.CPU)]
+    shadow.doubt("d", Tier.DISK)
+    assert (shadow.level("d"), shadow.free, [*shadow.gpu]) == (Tier.DISK, 0, ["c", "d"])
+    assert shadow.use("a", idle) == [("c", Tier.CPU)]
+    assert shadow.use("b", idle) == [("d", Tier.DISK)]
+    assert not shadow.doubtful and "d" not in shadow.cpu
+
+
+def test_who_is_in_no_slot_is_not_doubted():
+    shadow = filled("a")
+    shadow.doubt("b", Tier.CPU)
+    assert not shadow.doubtful
+
+
+def test_fewer_slots_hold_those_used_last_that_are_idle():
+    shadow = filled("a", "b", "c", gpu=3, cpu=4)
+    shadow.resize(gpu_slots=1, cpu_slots=4)
+    assert shadow.shrink(lambda name: name == "a") == [("b", Tier.CPU), ("c", Tier.CPU)]
+    assert [*shadow.gpu] == ["a"]
+
+
+def test_who_was_told_to_be_used_may_go_first_or_not():
+    shadow = filled("a", "b", "c", gpu=3, cpu=4)
+    assert shadow.may_go(idle) == ["a"]
+    shadow.unsure["a"] = None
+    assert shadow.may_go(idle) == ["a", "b"]
+    assert shadow.may_go(lambda name: name == "b") == ["a", "c"]
+    assert shadow.may_go(busy) == []
+    shadow.touch("a")
+    assert shadow.may_go(idle) == ["b"]

@@ -1,0 +1,99 @@
+"""Reserved slots that were lost, those that nobody can be sure of, and how many there are."""
+
+import pytest
+from msgspec.structs import replace
+
+from lorapick.core.lost_slots import RESERVED_LOST
+from lorapick.model import events
+from lorapick.model.disaggregation import DisaggregationSettings
+from lorapick.model.events import TouchFailed
+from lorapick.model.pods import LoadedAdapter, PodReport, Role
+from lorapick.model.settings import Settings
+from lorapick.testing.playbook import Playbook, plain_pod
+
+LONG = {"prompt_tokens": 2000, "stream": True}
+SHORT = {"prompt_tokens": 20, "stream": True}
+
+
+def book_of(**limits):
+    pods = [plain_pod("p1", role=Role.PREFILL), plain_pod("d2", role=Role.DECODE, **limits)]
+    return Playbook(
+        pods=pods, adapters=("legal", "code", "sql"), settings=Settings(disaggregation=DisaggregationSettings())
+    )
+
+
+def reports(book, **fields):
+    return book.apply(events.PodReported, pod="d2", report=PodReport(waiting=0, running=0, **fields))
+
+
+def home(book):
+    state = book.fleet.state
+    return state.residency.home(state.columns.row_of["d2"])
+
+
+def serve(book, *names):
+    for name in names:
+        book.use(name, "d2")
+        book.wait(1.0)
+
+
+def lost(book):
+    return dict(book.fleet.state.tally.reserved_lost)
+
+
+def test_a_pod_that_no_longer_lists_what_is_reserved_is_said_to_have_lost_it():
+    book = book_of(max_loras=2)
+    serve(book, "legal", "code")
+    book.arrive("legal", **LONG)
+    assert lost(book) == {}
+    book.wait(1.0)
+    told = reports(book, loaded=(LoadedAdapter(name="code", on_gpu=True),))
+    assert f"note {RESERVED_LOST} pod=d2 adapter=legal known=reported" in told
+    assert lost(book) == {"reported": 1}
+    assert reports(book, loaded=()) == [] or lost(book) == {"reported": 1}
+
+
+def test_what_is_not_reserved_is_not_lost():
+    book = book_of(max_loras=2)
+    serve(book, "legal", "code")
+    book.wait(1.0)
+    reports(book, loaded=())
+    assert lost(book) == {}
+
+
+def test_fewer_slots_than_was_said_leave_those_that_were_used_last():
+    book = book_of(max_loras=3)
+    serve(book, "legal", "code", "sql")
+    book.arrive("legal", **LONG)
+    told = reports(book, max_loras=2)
+    assert f"note {RESERVED_LOST} pod=d2 adapter=legal known=inferred" in told
+    assert [*home(book).shadow.gpu] == ["code", "sql"]
+    assert lost(book) == {"inferred": 1}
+
+
+def test_the_engines_own_number_of_slots_beats_that_of_discovery_until_its_process_is_another():
+    book = book_of(max_loras=2)
+    reports(book, max_loras=2)
+    pod = book.fleet.state.columns.pods[book.fleet.state.columns.row_of["d2"]]
+    more = replace(pod, limits=replace(pod.limits, max_loras=4))
+    book.change(more)
+    assert home(book).shadow.gpu_slots == 2
+    book.change(replace(more, address="10.0.0.9:8000"))
+    assert home(book).shadow.gpu_slots == 4
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_touch_that_failed_leaves_its_slot_taken_until_the_pod_lists_what_it_has(ran):
+    book = book_of(max_loras=2)
+    serve(book, "code", "sql")
+    book.arrive("legal", **LONG)
+    assert home(book).shadow.gpu == {"sql": None, "legal": None}
+    book.apply(TouchFailed, pod="d2", adapter="legal", why="no answer")
+    assert book.tier("d2", "legal") == "disk"
+    assert home(book).shadow.free == 0
+    book.fleet.check()
+    book.wait(1.0)
+    there = ("sql", "legal") if ran else ("code", "sql")
+    reports(book, loaded=tuple(LoadedAdapter(name=name, on_gpu=True) for name in there))
+    assert sorted(home(book).shadow.gpu) == sorted(there) and not home(book).shadow.doubtful
+    book.fleet.check()
