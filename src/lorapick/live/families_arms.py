@@ -42,10 +42,10 @@ def _of_arms(tallies: dict[Arm, ArmTally]) -> Iterator[Metric]:
     )
     for arm, tally in tallies.items():
         for outcome, count in tally.outcomes.items():
-            requests.add_metric((arm, outcome), count)
+            requests.add_metric((arm.value, outcome.value), count)
         for tier, count in tally.by_tier.items():
-            picks.add_metric((arm, tier), count)
-        hits.add_metric((arm,), tally.hits)
+            picks.add_metric((arm.value, tier), count)
+        hits.add_metric((arm.value,), tally.hits)
     yield from (requests, picks, hits)
     latencies = {arm: tally.latency for arm, tally in tallies.items()}
     yield _histogram("arm_latency_seconds", "Of served requests, from arrival to end, by arm.", of=latencies)
@@ -59,7 +59,7 @@ def _histogram(name: str, text: str, *, of: dict[Arm, Durations]) -> Metric:
     family = HistogramMetricFamily(PREFIX + name, text, labels=("arm",))
     for arm, durations in of.items():
         buckets = [(f"{bound}", float(count)) for bound, count in durations.cumulative()]
-        family.add_metric((arm,), [*buckets, ("+Inf", float(durations.count))], durations.total)
+        family.add_metric((arm.value,), [*buckets, ("+Inf", float(durations.count))], durations.total)
     return family
 
 
