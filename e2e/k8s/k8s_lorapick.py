@@ -20,7 +20,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProces
 
 from k8s_api import Api
 from k8s_objects import POOL
-from k8s_server import Cluster, free_port
+from k8s_server import Cluster, free_port, tied
 from lorapick.testing import extproc as gateway
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Child:
     def __init__(self, command: tuple[str, ...], log: Path) -> None:
         self.log = log
         with log.open("ab") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+            self.process = subprocess.Popen(tied(*command), stdout=out, stderr=out, start_new_session=True)
 
     def end(self, *, hard: bool = False) -> None:
         """End it: in order, or as a machine that is lost would."""

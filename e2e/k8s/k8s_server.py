@@ -7,11 +7,13 @@ is an object whose status the tests write, as a kubelet would.
 
 import contextlib
 import json
+import os
 import secrets
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_build import BINARIES
+from lorapick.live import die_with_parent
 
 START_WITHIN_SECONDS = 90.0
 STOP_WITHIN_SECONDS = 20.0
@@ -38,6 +41,11 @@ def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
+
+
+def tied(*command: str) -> list[str]:
+    """Answer a command that the kernel ends with us, even where we are killed: no API server must stay behind."""
+    return [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid()), *command]
 
 
 class Cluster:
@@ -121,7 +129,7 @@ class Cluster:
 
     def _start(self, name: str, flags: Sequence[str]) -> None:
         with (self.directory / f"{name}.log").open("ab") as log:
-            command = [str(BINARIES / name), *flags]
+            command = tied(str(BINARIES / name), *flags)
             self._running[name] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def _alive_or_raise(self, name: str, *, waited: float) -> None:
