@@ -1,4 +1,4 @@
-"""Drivers with agents of their own, in one process, over a real redis-server: what they say, claim, lead and survive."""
+"""Drivers with agents of their own in one process, over a real redis-server: what they say, claim, lead, survive."""
 
 import asyncio
 import signal
@@ -101,7 +101,9 @@ async def until(true, within=20.0):
 async def stampede(found, name, each=20, tag=""):
     """Requests for one adapter to all pickers at once; the pods that they were sent to."""
     asked = [
-        picker.ask(name, f"{tag}{name}-{number}-{index}") for index in range(each) for number, picker in enumerate(found)
+        picker.ask(name, f"{tag}{name}-{number}-{index}")
+        for index in range(each)
+        for number, picker in enumerate(found)
     ]
     answers = await asyncio.gather(*asked)
     for number, picker in enumerate(found):

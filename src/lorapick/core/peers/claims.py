@@ -34,7 +34,7 @@ class Standing(Enum):
 class Claim:
     """One adapter on one side."""
 
-    __slots__ = ("began", "by_command", "number", "owner", "pod", "row", "standing", "until", "waiting")
+    __slots__ = ("began", "by_command", "kept_for", "number", "owner", "pod", "row", "standing", "until", "waiting")
 
     def __init__(self, number: int, row: int, *, pod: PodName, until: Seconds, by_command: bool) -> None:
         self.number = number
@@ -51,6 +51,8 @@ class Claim:
         self.owner: str | None = None
         """Picker whose it is, if it is another one's."""
         self.waiting: OrderedDict[RequestId, None] = OrderedDict()
+        self.kept_for: list[RequestId] = []
+        """Who needs it and waits for another one still, that of the other side."""
 
 
 class Claims:

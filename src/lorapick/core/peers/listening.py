@@ -113,7 +113,7 @@ def _late(state: FleetState, event: LoadClaimed, *, key: Key, now: Seconds) -> l
     claims.counts["late"] += 1
     if not event.granted or key in claims.ours or claims.open(key):
         return []
-    if not _we_load(state, key):
+    if not we_load(state, key):
         return [ReleaseClaim(cause=event.id, adapter=event.adapter, side=event.side)]
     if claim is None:
         return []  # it ends with its time
@@ -150,6 +150,7 @@ def _settled(state: FleetState, key: Key, *, now: Seconds, cause: int) -> list[E
         rest = tuple(each for each in claims.waits[request_id] if each != key)
         if rest:
             claims.waits[request_id] = rest
+            claims.by_key[key].kept_for.append(request_id)
         else:
             del claims.waits[request_id]
             effects += decide(state, state.flights[request_id], now=now, cause=cause)
@@ -164,15 +165,15 @@ def given_back(state: FleetState, *, cause: int) -> list[Effect]:
     effects: list[Effect] = []
     for key in [*claims.ours]:
         claim = claims.by_key[key]
-        if _we_load(state, key):
+        if we_load(state, key):
             claim.began = True
-        elif claim.began or not claim.by_command:
+        elif claim.began or not (claim.by_command or any(each in claims.waits for each in claim.kept_for)):
             claims.drop(key)
             effects.append(ReleaseClaim(cause=cause, adapter=key[0], side=key[1]))
     return effects
 
 
-def _we_load(state: FleetState, key: Key) -> bool:
+def we_load(state: FleetState, key: Key) -> bool:
     """Whether an adapter is on its way to a pod of a side by what we did."""
     name, side = key
     residency, told = state.residency, state.placement.commands.under_way
@@ -199,7 +200,7 @@ def expire(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
             claims.counts["timeout"] += 1
             claims.stands(key, Standing.ALONE, until=now + SETTLED)
             effects += _settled(state, key, now=now, cause=cause)
-        elif claim.standing is Standing.OURS and _we_load(state, key):
+        elif claim.standing is Standing.OURS and we_load(state, key):
             claims.stands(key, Standing.OURS, until=now + claims.lasts)  # it is renewed as long as the load lasts
         else:
             ours = claim.standing is Standing.OURS
