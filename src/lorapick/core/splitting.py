@@ -20,7 +20,7 @@ from lorapick.core.picking.prefill_verdicts import Side
 from lorapick.core.picking.prefillers import Asked, as_leg, leg_of
 from lorapick.core.picking.query import Query
 from lorapick.core.placement import giving
-from lorapick.core.placement.prompts import tokens_of
+from lorapick.core.placement.prompts import hashed_share, tokens_of, uncached
 from lorapick.core.placement.targets import Target
 from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
@@ -124,8 +124,8 @@ def _chosen(
     if joint(state):
         asked = tokens is not None or settings.decide is Decide.ALWAYS
         return ("nobody_prefills" if asked else "alone"), -1, None
-    uncached = 0.0 if tokens is None else tokens * (1.0 - query.kv.get(row, 0.0))
-    if settings.decide is not Decide.ALWAYS and uncached < settings.uncached_tokens:
+    left = 0.0 if tokens is None else query.uncached(row, tokens)
+    if settings.decide is not Decide.ALWAYS and left < settings.uncached_tokens:
         return "alone", -1, None
     leg_query = as_leg(query)
     leg_query.mask = _with_paused(state, leg_query.mask)
@@ -161,7 +161,8 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
             state.prices.demand.load_began(now)
     cached = state.prefixes.match(flight.blocks).get(row, 0.0) if flight.blocks else 0.0
     known = tokens_of(flight.request)
-    tokens = round((UNKNOWN_TOKENS if known is None else known) * (1.0 - cached))
+    whole = UNKNOWN_TOKENS if known is None else known
+    tokens = round(uncached(whole, cached=cached, hashed=hashed_share(flight.request)))
     leg = LegInFlight(row, tokens, now, state.legs.queued.get(row, 0), tier)
     flight.leg, flight.prefiller = leg, state.columns.targets[row].pod
     state.legs.begin(flight.request.id, leg)

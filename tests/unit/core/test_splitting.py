@@ -66,12 +66,47 @@ def test_a_short_prompt_stays_where_it_is_decoded():
 
 def test_what_the_decoding_pod_has_cached_counts():
     book = book_of(uncached_tokens=1000)
-    blocks = tuple(range(1, 11))
+    blocks = tuple(range(1, 126))
     book.arrive("legal", blocks=blocks, **LONG)
     book.prefilled("r1")
     book.start("r1")
     book.end("r1")
     assert "after" not in book.arrive("legal", blocks=blocks, **LONG)[0]
+
+
+@pytest.mark.parametrize("choice", [*Choice])
+def test_what_is_beyond_the_blocks_of_a_long_prompt_is_not_cached(choice):
+    """An engine said 7,096 prompt tokens, 4,096 of them cached: all that 256 blocks of 64 bytes stand for."""
+    book = book_of(choice=choice)
+    long = {"prompt_bytes": 28_384, "blocks": tuple(range(1, 257)), "stream": True}
+    book.arrive("legal", **long)
+    book.prefilled("r1")
+    book.start("r1")
+    book.end("r1")
+    assert "after p1" in book.arrive("legal", **long)[0]
+    assert book.fleet.state.legs.queued == {0: 3000}
+    assert book.explain("r2").unsplit is None
+
+
+def test_only_what_the_decoding_pod_has_not_cached_is_transferred():
+    book = book_of(decide=Decide.ALWAYS)
+    long = {"prompt_bytes": 28_384, "blocks": tuple(range(1, 257)), "stream": True}
+    for _ in range(2):
+        book.arrive("legal", **long)
+    pairs = [book.explain(request_id).pair for request_id in ("r1", "r2")]
+    settings = book.settings.disaggregation
+    each = settings.kv_bytes_per_token / settings.links.elsewhere
+    assert [pair.transfer - settings.link_latency for pair in pairs] == pytest.approx([7096 * each, 3000 * each])
+    (verdict,) = book.explain("r2").prefill_side
+    assert verdict.transfer == pytest.approx(pairs[1].transfer)
+
+
+def test_a_prompt_of_unknown_length_may_be_cached_too():
+    book = book_of(decide=Decide.ALWAYS)
+    known = {"prompt_bytes": 6_400, "blocks": tuple(range(1, 101)), "stream": True}
+    for _ in range(2):
+        book.arrive("legal", **known)
+    assert book.explain("r2").pair.transfer == pytest.approx(book.settings.disaggregation.link_latency)
 
 
 @pytest.mark.parametrize("decide", [Decide.TOKENS, Decide.COST])
@@ -333,10 +368,10 @@ def test_a_prefill_waits_for_the_tokens_that_are_queued_there():
 
 def test_a_prefill_is_shorter_by_what_is_cached_there():
     book = book_of(more=("prefill",))
-    blocks = tuple(range(10))
+    blocks = tuple(range(125))
     book.fleet.state.residency.arrived(0, "legal", now=book.now, seconds=None)
-    book.fleet.state.prefixes.record(0, blocks[:5])
-    assert legs_of(book, blocks=blocks)["p1"].seconds == pytest.approx(1000 * book.fleet.state.legs.per_token)
+    book.fleet.state.prefixes.record(0, blocks[:50])
+    assert legs_of(book, blocks=blocks)["p1"].seconds == pytest.approx(1200 * book.fleet.state.legs.per_token)
 
 
 def test_a_prefill_waits_for_the_load_and_for_what_is_left_of_one():

@@ -45,7 +45,7 @@ class Cost:
         """Negative seconds on one pod, in the order of the formula."""
         del rows
         costs = query.costs
-        seconds = costs.base + 2.0 * costs.each * view.load[row] + costs.prefill * (1.0 - query.kv.get(row, 0.0))
+        seconds = costs.base + 2.0 * costs.each * view.load[row] + query.uncached(row, costs.prefill)
         if query.codes is not None:
             tier = query.codes[row] & TIER_BITS
             if tier < _LOADING:
@@ -62,10 +62,10 @@ class Cost:
         """The same for all rows."""
         del may
         view, costs = columns.vectors(), query.costs
-        share = np.zeros(columns.rows)
-        for row, cached in query.kv.items():
-            share[row] = cached
-        seconds: NDArray[np.float64] = costs.base + 2.0 * costs.each * view.load + costs.prefill * (1.0 - share)
+        prefill = np.full(columns.rows, costs.prefill)
+        for row in query.kv:
+            prefill[row] = query.uncached(row, costs.prefill)
+        seconds: NDArray[np.float64] = costs.base + 2.0 * costs.each * view.load + prefill
         if query.codes is not None:
             tiers = np.frombuffer(query.codes, dtype=np.uint8)[: columns.rows] & TIER_BITS
             missing = np.where(tiers == _DISK, costs.from_disk, costs.from_cpu) + view.load_price

@@ -4,13 +4,20 @@ In: two pods, tokens, settings. Out: seconds. A handover has its link to itself:
 not slow it down. Not here: which pods make a pair (see `core.picking.pairing`).
 """
 
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod
-from lorapick.model.units import Seconds, Tokens
+from lorapick.model.units import Seconds
+
+Amount = TypeVar("Amount", float, NDArray[np.float64])
 
 
-def transfer_seconds(one: Pod, other: Pod, *, tokens: Tokens, settings: DisaggregationSettings) -> Seconds:
-    """Seconds of one handover of the KV of `tokens` prompt tokens; from a pod to itself: none."""
+def transfer_seconds(one: Pod, other: Pod, *, tokens: float, settings: DisaggregationSettings) -> Seconds:
+    """Seconds of one handover of the KV of `tokens` prompt tokens, those that are not there; to itself: none."""
     if one.name == other.name:
         return 0.0
     return settings.link_latency + tokens * settings.kv_bytes_per_token / link_speed(one, other, settings=settings)
@@ -27,7 +34,7 @@ def link_speed(one: Pod, other: Pod, *, settings: DisaggregationSettings) -> flo
     return links.elsewhere
 
 
-def transfers(tokens: Tokens, *, settings: DisaggregationSettings) -> tuple[Seconds, Seconds, Seconds]:
-    """The same between any two pods that share a node, those that share a zone, and others."""
+def transfers(tokens: Amount, *, settings: DisaggregationSettings) -> tuple[Amount, Amount, Amount]:
+    """The same between any two pods that share a node, those that share a zone, and others; `tokens` may be many."""
     size, links, latency = tokens * settings.kv_bytes_per_token, settings.links, settings.link_latency
     return latency + size / links.same_node, latency + size / links.same_zone, latency + size / links.elsewhere

@@ -1,7 +1,7 @@
 """The pod where a request costs the least time, when another one may prefill it [R4.1].
 
     alone = wait for the adapter + prefill + others' wait for the prefill + answer
-    pair  = prefill elsewhere + transfer of KV + wait for the adapter + answer
+    pair  = prefill elsewhere + transfer of the KV that is not there + wait for the adapter + answer
     answer = base + each·n + each·n + price of a load
 
 with n requests on the pod that decodes: the request adds as much to each of them as they do to it. A load on the pod
@@ -30,6 +30,7 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
 Doubles = NDArray[np.float64]
+Moves = tuple[float, float, float] | tuple[Doubles, Doubles, Doubles]
 _DISK, _LOADING = int(Tier.DISK), int(Tier.LOADING)
 
 
@@ -48,12 +49,12 @@ def split(query: Query, legs: Legs, *, view: FleetView, row: int) -> Split:
     """Who prefills when `row` decodes, and what the request costs then."""
     settings, costs, pod = legs.settings, query.costs, view.pods[row]
     assert pod is not None
-    uncached = legs.tokens * (1.0 - query.kv.get(row, 0.0))
+    uncached = query.uncached(row, legs.tokens)
     others = view.load[row]
     wait, price = load_costs(query, view, row=row)
     answer = costs.base + 2.0 * costs.each * others + price
     alone = wait + legs.per_token * uncached * (1.0 + others) + answer
-    leg, transfer = _nearest(legs, pod)
+    leg, transfer = _nearest(legs, pod, uncached=uncached)
     arrives = leg.seconds + transfer
     found = SplitCosts(
         prefill=leg.seconds,
@@ -80,15 +81,15 @@ def _elsewhere(decide: Decide, many: bool, *, cheaper: bool) -> bool:
             return False
 
 
-def _nearest(legs: Legs, pod: Pod) -> tuple[Leg, Seconds]:
-    """The pod that prefills for `pod`, of the best in each place, and what the transfer takes."""
+def _nearest(legs: Legs, pod: Pod, *, uncached: float) -> tuple[Leg, Seconds]:
+    """The pod that prefills for `pod`, of the best in each place, and what the transfer of so many tokens takes."""
     zone, node = pod.zone, pod.labels.get(legs.settings.node_label)
     near = (
         legs.by_zone.get(zone) if zone is not None else None,
         legs.by_node.get(node) if node is not None else None,
     )
     found = [legs.best, *(leg for leg in near if leg is not None and leg.row != legs.best.row)]
-    timed = [(leg, transfer_seconds(leg.pod, pod, tokens=legs.tokens, settings=legs.settings)) for leg in found]
+    timed = [(leg, transfer_seconds(leg.pod, pod, tokens=uncached, settings=legs.settings)) for leg in found]
     return min(timed, key=lambda each: each[0].seconds + each[0].price + each[1])
 
 
@@ -111,13 +112,16 @@ def split_some(query: Query, legs: Legs, *, view: FleetView, rows: list[int]) ->
     settings, costs, loads, pods, tokens = legs.settings, query.costs, view.load, view.pods, legs.tokens
     label, decide, few, best = settings.node_label, settings.decide, settings.uncached_tokens, legs.best
     by_zone, by_node, cached = legs.by_zone, legs.by_node, query.kv
-    same_node, same_zone, elsewhere = transfers(tokens, settings=settings)
+    uncached = tokens * 1.0
+    same_node, same_zone, elsewhere = transfers(uncached, settings=settings)
     best_zone, best_node, total = best.pod.zone, best.pod.labels.get(label), best.seconds + best.price
     found = []
     for row in rows:
         pod, others = pods[row], loads[row]
         assert pod is not None
-        uncached = tokens * (1.0 - cached.get(row, 0.0)) if cached else tokens * 1.0
+        if cached:
+            uncached = query.uncached(row, tokens)
+            same_node, same_zone, elsewhere = transfers(uncached, settings=settings)
         wait, price = load_costs(query, view, row=row)
         answer = costs.base + 2.0 * costs.each * others + price
         alone = wait + legs.per_token * uncached * (1.0 + others) + answer
@@ -170,7 +174,11 @@ def split_rows(query: Query, columns: PodColumns, *, legs: Legs, rows: LegRows) 
     """Seconds of `split` of all rows."""
     settings, costs, others, wait = legs.settings, query.costs, columns.vectors().load, rows.wait
     answer = costs.base + 2.0 * costs.each * others + rows.price
-    leg, transfer = _nearest_rows(legs, rows)
+    # Most prompts have nothing cached anywhere.
+    moves: Moves = (
+        transfers(rows.uncached, settings=settings) if query.kv else transfers(legs.tokens * 1.0, settings=settings)
+    )
+    leg, transfer = _nearest_rows(rows, moves)
     arrives = rows.seconds[leg] + transfer
     decode = np.maximum(0.0, wait - arrives) + answer
     counted: Doubles = arrives + decode + (np.minimum(wait, arrives) + rows.price[leg])
@@ -187,10 +195,10 @@ def split_rows(query: Query, columns: PodColumns, *, legs: Legs, rows: LegRows) 
     return np.where(elsewhere, counted, alone)
 
 
-def _nearest_rows(legs: Legs, rows: LegRows) -> tuple[NDArray[np.intp], Doubles]:
-    """`_nearest` of all rows: the row of the leg, and what the transfer takes."""
+def _nearest_rows(rows: LegRows, moves: Moves) -> tuple[NDArray[np.intp], Doubles]:
+    """`_nearest` of all rows: the row of the leg, and what the transfer takes, given `transfers` of each."""
     places, zone, node = rows.places, rows.places.zone, rows.places.node
-    same_node, same_zone, elsewhere = transfers(legs.tokens, settings=legs.settings)
+    same_node, same_zone, elsewhere = moves
     if not rows.rivals:
         best = int(rows.best[EVERYWHERE])
         # What its own row would send itself is of no matter: that one is no pair.

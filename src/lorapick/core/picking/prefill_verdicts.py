@@ -50,9 +50,8 @@ def why_unsplit(side: Side | None, query: Query, *, view: FleetView, pick: Pick)
 def _few(side: Side, query: Query, *, row: int) -> bool:
     asked = side.asked
     assert asked is not None
-    uncached = asked.tokens * (1.0 - query.kv.get(row, 0.0))
     counts = asked.settings.decide is Decide.TOKENS if side.joint else asked.settings.decide is not Decide.ALWAYS
-    return counts and uncached < asked.settings.uncached_tokens
+    return counts and query.uncached(row, asked.tokens) < asked.settings.uncached_tokens
 
 
 def _row(view: FleetView, name: PodName | None) -> int:
@@ -122,7 +121,10 @@ def _costs(asked: Asked, query: Query, *, view: FleetView, row: int, decode: int
     pod, other = view.pods[row], view.pods[decode] if decode >= 0 else None
     assert pod is not None
     load, besides = load_costs(query, view, row=row)
-    transfer = transfer_seconds(pod, other, tokens=asked.tokens, settings=asked.settings) if other is not None else 0.0
+    transfer = 0.0
+    if other is not None:
+        moved = query.uncached(decode, asked.tokens)
+        transfer = transfer_seconds(pod, other, tokens=moved, settings=asked.settings)
     return PrefillVerdict(
         pod=pod.name,
         chosen=False,
@@ -130,7 +132,7 @@ def _costs(asked: Asked, query: Query, *, view: FleetView, row: int, decode: int
         tier=_tier(query, row),
         queue=asked.per_token * asked.queued.get(row, 0),
         load=load,
-        prompt=asked.per_token * asked.tokens * (1.0 - query.kv.get(row, 0.0)),
+        prompt=asked.per_token * query.uncached(row, asked.tokens),
         transfer=transfer,
         besides=besides,
     )

@@ -83,7 +83,7 @@ def leg_of(query: Query, view: FleetView, *, row: int, asked: Asked) -> Leg:
     """One pod that could prefill: what is queued there, what the prompt has not cached there, and a load."""
     pod = view.pods[row]
     assert pod is not None
-    work = asked.queued.get(row, 0) + asked.tokens * (1.0 - query.kv.get(row, 0.0))
+    work = asked.queued.get(row, 0) + query.uncached(row, asked.tokens)
     wait, price = load_costs(query, view, row=row)
     return Leg(row, pod, asked.per_token * work + wait, price)
 
@@ -139,8 +139,8 @@ def find_by_columns(query: Query, columns: PodColumns, *, now: Seconds, asked: A
 def _rows_of(query: Query, columns: PodColumns, *, rows: NDArray[np.intp], asked: Asked) -> LegRows:
     count, tokens = columns.rows, asked.tokens
     uncached = np.full(count, tokens * 1.0)
-    for row, cached in query.kv.items():
-        uncached[row] = tokens * (1.0 - cached)
+    for row in query.kv:
+        uncached[row] = query.uncached(row, tokens)
     work = uncached
     if asked.queued:
         work = uncached.copy()

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from lorapick.core.columns import CODE, NO_BASE, PodColumns
 from lorapick.core.picking.epp.facts import NO_FACTS, Facts
 from lorapick.core.picking.legs import Legs
+from lorapick.core.placement.prompts import hashed_share, uncached
 from lorapick.core.scraped import Scraped
 from lorapick.model.adapters import Adapter
 from lorapick.model.pods import GpuSource, Pod
@@ -88,8 +89,8 @@ class Query:
     """A request as filters and policies see it. Rows are those of the view it was prepared on."""
 
     __slots__ = (
-        "adapter", "base", "codes", "costs", "facts", "first_block", "ignore_full", "ignore_stale", "in_flight", "kv",
-        "legs", "mask", "prefill", "rank", "request_id", "seed", "session_row",
+        "adapter", "base", "codes", "costs", "facts", "first_block", "hashed", "ignore_full", "ignore_stale",
+        "in_flight", "kv", "legs", "mask", "prefill", "rank", "request_id", "seed", "session_row",
     )  # fmt: skip
 
     def __init__(self, request_id: RequestId, adapter: AdapterName | None) -> None:
@@ -105,6 +106,8 @@ class Query:
         """Veto code by row from the subset hint and the label selector; None: no such wish."""
         self.kv: Mapping[int, Ratio] = NOTHING_CACHED
         """Share of the request's prefix blocks believed cached, by row; absent rows have none."""
+        self.hashed: Ratio = 1.0
+        """Share of the prompt that those blocks stand for."""
         self.session_row = -1
         """Row that served this session last; -1: none."""
         self.costs: Costs = NO_COSTS
@@ -126,6 +129,10 @@ class Query:
         self.ignore_stale = False
         """Last resort: pods with old reports may serve when no other can."""
 
+    def uncached(self, row: int, tokens: float) -> float:
+        """Of so many tokens of the prompt, those that the pod has not cached, as far as is known."""
+        return uncached(tokens, cached=self.kv.get(row, 0.0), hashed=self.hashed)
+
 
 def prepare(
     request: Request, adapter: Adapter | None, *, columns: PodColumns, kv: Mapping[int, Ratio], session_row: int = -1
@@ -133,6 +140,8 @@ def prepare(
     """Build the query of a request for `adapter` (None: the base model that `request.model` names)."""
     query = Query(request.id, adapter.name if adapter is not None else None)
     query.kv = kv
+    if kv:
+        query.hashed = hashed_share(request)
     query.session_row = session_row
     if adapter is None:
         query.base = columns.base_models.get(request.model, NO_BASE)

@@ -1,8 +1,9 @@
 """How many tokens of each adapter's prompts are prefilled elsewhere than they are decoded.
 
-In: prompts as they come. Out: the share of them that is long enough, and the mean length of those, by adapter; of all
-adapters together for one that is not known. Prefixes that are cached are not taken off: which pod has them is not known
-here. Not here: whether one request is split (see `core.picking.pairing`).
+In: prompts as they come. Out: how long one is, and how much of it its prefix blocks stand for; the share of them that
+is long enough, and the mean length of those, by adapter; of all adapters together for one that is not known. Prefixes
+that are cached are not taken off: which pod has them is not known here. Not here: whether one request is split (see
+`core.picking.pairing`).
 """
 
 from typing import NamedTuple
@@ -12,6 +13,10 @@ from lorapick.model.units import AdapterName, Ratio, Tokens
 
 BYTES_PER_TOKEN = 4
 """Of English text; where nobody counted tokens."""
+BLOCK_BYTES = 64
+"""Of a prompt's prefix block (see `wire.prefix`)."""
+BLOCK_TOKENS = BLOCK_BYTES // BYTES_PER_TOKEN
+"""Of a block of a prompt whose bytes nobody knows: what the emulated pods' KV blocks hold."""
 STEP = 0.05
 """Weight of the newest prompt; the last twenty count most."""
 MOST = 10_000
@@ -24,6 +29,28 @@ def tokens_of(request: Request) -> Tokens | None:
         return request.prompt_tokens
     size = request.prompt_bytes if request.prompt_bytes is not None else request.body_bytes
     return None if size is None else -(-size // BYTES_PER_TOKEN)
+
+
+def hashed_share(request: Request) -> Ratio:
+    """Share of the prompt that its prefix blocks stand for: they end after 16 KiB, and with the last whole block.
+
+    What is beyond them nobody can believe cached. 1 where there are none, or neither bytes nor tokens are known.
+    """
+    blocks = len(request.blocks)
+    if not blocks:
+        return 1.0
+    if request.prompt_bytes:
+        return min(1.0, blocks * BLOCK_BYTES / request.prompt_bytes)
+    tokens = tokens_of(request)
+    return min(1.0, blocks * BLOCK_TOKENS / tokens) if tokens else 1.0
+
+
+def uncached(tokens: float, *, cached: Ratio, hashed: Ratio) -> float:
+    """Of so many prompt tokens those that a pod must compute: `cached` of the blocks are there, `hashed` is in blocks.
+
+    A share of the blocks is none of the prompt: whatever is beyond them is computed.
+    """
+    return tokens * (1.0 - hashed * cached)
 
 
 class Mean(NamedTuple):

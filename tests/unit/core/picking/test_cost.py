@@ -68,6 +68,7 @@ def test_three_ways_agree_to_the_last_bit(seed):
     query = Query("r", "legal")
     query.codes = columns.adapters["legal"]
     query.kv = {row: chance.random() for row in range(size) if chance.random() < 0.3}
+    query.hashed = 0.7
     remaining = {row: chance.random() for row in range(size) if chance.random() < 0.3}
     query.costs = Costs(*(chance.random() for _ in range(5)), remaining=remaining)
     rows = [row for row in range(size) if chance.random() < 0.8] or [0]

@@ -141,15 +141,28 @@ def test_the_transfer_counts():
     assert pick(query, columns, now=0.0, draw=0.0, policy=PAIRS).row == 1
 
 
+def test_only_what_is_not_cached_is_transferred_and_computed():
+    columns = columns_of(pod("d"), pod("p", role=Role.PREFILL))
+    legs = legs_of(Leg(1, columns.pods[1], 0.1, 0.0), tokens=8000)
+    query = query_of(columns, legs)
+    query.kv, query.hashed = {0: 0.5}, 0.5
+    found = split(query, legs, view=columns, row=0)
+    speed = SETTINGS.kv_bytes_per_token / SETTINGS.links.elsewhere
+    assert found.costs.transfer == pytest.approx(SETTINGS.link_latency + 6000 * speed)
+    assert found.costs.alone == pytest.approx(0.5 + 6000 * 1e-4)
+
+
 PLACES = st.tuples(st.sampled_from([None, "x", "y"]), st.sampled_from([None, "n1", "n2"]))
 
 
 @given(
     decoders=st.lists(st.tuples(PLACES, st.integers(0, 20), st.sampled_from([1, 2, 3, 4])), min_size=1, max_size=6),
+    cached=st.dictionaries(st.integers(0, 5), st.floats(0.0, 1.0), max_size=6),
+    hashed=st.sampled_from([1.0, 0.3]),
     prefillers=st.lists(st.tuples(PLACES, st.floats(0.0, 3.0), st.sampled_from([0.0, 1.0])), min_size=1, max_size=5),
     tokens=st.integers(1, 50_000),
 )
-def test_no_other_pair_is_better(decoders, prefillers, tokens):
+def test_no_other_pair_is_better(decoders, cached, hashed, prefillers, tokens):
     pods = [pod(f"d{number}", zone=place[0], node=place[1]) for number, (place, *_) in enumerate(decoders)]
     pods += [
         pod(f"p{number}", zone=place[0], node=place[1], role=Role.PREFILL)
@@ -162,12 +175,14 @@ def test_no_other_pair_is_better(decoders, prefillers, tokens):
     legs = [Leg(first + n, pods[first + n], seconds, price) for n, (_, seconds, price) in enumerate(prefillers)]
     tiers = [Tier(tier) for *_, tier in decoders] + [Tier.DISK] * len(prefillers)
     query = query_of(columns, legs_of(*legs, tokens=tokens), tiers=tiers)
+    query.kv, query.hashed = cached, hashed
 
     def every_pair(row):
         waits = {Tier.DISK: 0.7, Tier.CPU: 0.1}.get(tiers[row], 0.0)
         rest = 0.5 + 0.02 * columns.load[row]
         for leg in legs:
-            moved = transfer_seconds(leg.pod, pods[row], tokens=tokens, settings=SETTINGS)
+            left = tokens - tokens * hashed * cached.get(row, 0.0)
+            moved = transfer_seconds(leg.pod, pods[row], tokens=left, settings=SETTINGS)
             yield leg.seconds + moved + waits + rest + leg.price
 
     best = min(value for row in range(first) for value in every_pair(row))

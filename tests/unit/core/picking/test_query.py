@@ -4,10 +4,12 @@ import pytest
 
 from lorapick.core.columns import REASONS
 from lorapick.core.picking.query import host_of, prepare, wishes
+from lorapick.core.placement import prompts
 from lorapick.model.adapters import Adapter
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
 from lorapick.testing.playbook import Playbook, plain_pod
+from lorapick.wire.prefix import BLOCK_BYTES
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,30 @@ from lorapick.testing.playbook import Playbook, plain_pod
 )
 def test_host_of(address, host):
     assert host_of(address) == host
+
+
+@pytest.mark.parametrize(
+    ("fields", "hashed"),
+    [
+        ({"prompt_bytes": 28_384, "blocks": tuple(range(256))}, 16_384 / 28_384),
+        ({"prompt_bytes": 28_384, "prompt_tokens": 5_000, "blocks": tuple(range(256))}, 16_384 / 28_384),
+        ({"prompt_tokens": 3_000, "blocks": tuple(range(64))}, 1_024 / 3_000),
+        ({"prompt_tokens": 100, "blocks": tuple(range(64))}, 1.0),
+        ({"blocks": (1, 2)}, 1.0),
+        ({"prompt_tokens": 0, "blocks": (1, 2)}, 1.0),
+        ({"prompt_bytes": 28_384}, 1.0),
+    ],
+)
+def test_a_share_of_the_blocks_is_none_of_the_prompt(fields, hashed):
+    book = Playbook(pods=["a", "b"])
+    query = prepare(Request(id="r", model="m", **fields), None, columns=book.fleet.state.columns, kv={0: 0.5})
+    assert query.hashed == pytest.approx(hashed)
+    assert query.uncached(0, 1000) == pytest.approx(1000 - 500 * hashed)
+    assert query.uncached(1, 1000) == 1000
+
+
+def test_blocks_are_as_long_as_where_they_are_hashed():
+    assert BLOCK_BYTES == prompts.BLOCK_BYTES
 
 
 def test_subsets_match_by_host_whatever_the_port():
