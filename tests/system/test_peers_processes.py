@@ -76,7 +76,10 @@ async def test_one_stampede_over_two_pickers_is_one_load(redis):
     async with stack(redis) as running, aiohttp.ClientSession() as session:
 
         async def agree():
-            return await of_pickers(session, running, "lorapick_peers_known") == [1.0, 1.0]
+            try:
+                return await of_pickers(session, running, "lorapick_peers_known") == [1.0, 1.0]
+            except aiohttp.ClientError:  # one of them is being started again
+                return False
 
         async def alone():
             return await of_pickers(session, running, "lorapick_peers_up") == [0.0, 0.0]
