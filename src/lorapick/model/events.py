@@ -65,8 +65,7 @@ class PodReported(Event, frozen=True, kw_only=True):
     since: Seconds | None = None
     """When the scrape was sent; dispatches after it may not be in the report. None: at `t`."""
     every: Seconds | None = None
-    """The scraper's interval now. It is longer than the configured one when scraping would cost more than its share
-    of a core; then a report is good for three intervals, if that is longer than `stale_after`. None: as configured."""
+    """The scraper's interval now, if it is not as configured; a report is good for three, or for `stale_after`."""
 
 
 class PodSilent(Event, frozen=True, kw_only=True):
@@ -220,36 +219,30 @@ class TouchFailed(Event, frozen=True, kw_only=True):
 
 
 class PeerReported(Event, frozen=True, kw_only=True):
-    """Marks of another picker of the same fleet: all that it has now, in place of what it said before."""
+    """Marks of another picker of the same fleet (`model.peers`): all that it has now, in place of those before."""
 
     peer: str
     loads: dict[PodName, tuple[AdapterName, ...]] = {}
-    """Adapters that are on their way into slots through this peer."""
     in_flight: dict[PodName, int] = {}
-    """Requests that this peer has there; pods without any are left out."""
     pins: dict[AdapterName, PinSpec] = {}
-    """Pins that operators set there, beside those of the configuration."""
 
 
 class LoadClaimed(Event, frozen=True, kw_only=True):
-    """The shared store's answer to a `ClaimLoad`."""
+    """The shared store's answer to a `ClaimLoad`: the load is ours (`granted`), or that of `owner`, on its `pod`."""
 
     claim: int
     adapter: AdapterName
     side: Side
     granted: bool
     owner: str
-    """Picker whose load it is: ours if `granted`."""
     pod: PodName
-    """Where the owner loads it."""
 
 
 class PeersReachable(Event, frozen=True, kw_only=True):
-    """The store that pickers share can be reached, or cannot any more."""
+    """The store that pickers share can be reached, or cannot any more, and `why`."""
 
     up: bool
     why: str = ""
-    """What is wrong, if it cannot."""
 
 
 class PlacementComputed(Event, frozen=True, kw_only=True):
@@ -301,16 +294,14 @@ class PinCleared(Event, frozen=True, kw_only=True):
 
 
 class LoadAsked(Event, frozen=True, kw_only=True):
-    """The operator wants an adapter loaded: on each of `pods`, or on `replicas` pods, of those that `selector` fits.
-
-    With `lasts` it is kept there for so long; without, it is loaded once.
-    """
+    """The operator wants an adapter loaded: on each of `pods`, or on `replicas` pods, of those that `selector` fits."""
 
     adapter: AdapterName
     pods: tuple[PodName, ...] = ()
     replicas: int = 1
     selector: dict[str, str] = {}
     lasts: Seconds | None = None
+    """For how long it is kept there; None: it is loaded once."""
 
 
 class UnloadAsked(Event, frozen=True, kw_only=True):
@@ -402,8 +393,8 @@ AnyEvent = (
     PodAppeared | PodChanged | PodDraining | PodGone | PodReported | PodSilent | RequestArrived | RequestRefused
     | RequestDispatched | ResponseStarted | BodyStarted | PrefillEnded | RequestEnded | LoadStarted | LoadSucceeded
     | LoadFailed | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed
-    | PeerReported | LoadClaimed | PeersReachable
-    | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired | PinSet | PinCleared
-    | LoadAsked | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked | DemandRecalled | AdapterDeclared
-    | AdapterChanged | AdapterRetired | ConfigChanged | LeadershipChanged | Ticked | GpuReported
+    | PeerReported | LoadClaimed | PeersReachable | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired
+    | PinSet | PinCleared | LoadAsked | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked
+    | DemandRecalled | AdapterDeclared | AdapterChanged | AdapterRetired | ConfigChanged | LeadershipChanged | Ticked
+    | GpuReported
 )  # fmt: skip
