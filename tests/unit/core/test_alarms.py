@@ -13,7 +13,7 @@ from lorapick.model.requests import Outcome
 from lorapick.model.settings import AdmissionSettings, AlertSettings, BudgetSettings, LoadTimes, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
-ADMISSION = (Alert.NEW_ADAPTERS, Alert.CONVOY, Alert.PRESSURE, Alert.QUEUES, Alert.QUARANTINE, Alert.PEERS_DOWN)
+ADMISSION = (Alert.NEW_ADAPTERS, Alert.CONVOY, Alert.PRESSURE, Alert.QUEUES, Alert.QUARANTINE)
 ROOMY = AlertSettings(active_per_slot=9.0, sustained=1e6)
 """With which only alerts of admission are raised."""
 
