@@ -4,15 +4,20 @@ import pytest
 from msgspec.structs import replace
 
 from lorapick.core.lost_slots import RESERVED_LOST
+from lorapick.core.placement import giving
+from lorapick.core.placement.targets import Target
 from lorapick.model import events
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.events import TouchFailed
-from lorapick.model.pods import LoadedAdapter, PodReport, Role
+from lorapick.model.placement import Why
+from lorapick.model.pods import Engine, LoadedAdapter, PodReport, Role
 from lorapick.model.settings import Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
 LONG = {"prompt_tokens": 2000, "stream": True}
 SHORT = {"prompt_tokens": 20, "stream": True}
+
+WHY = {True: {}, False: {"why": "no answer"}}
 
 
 def book_of(**limits):
@@ -97,3 +102,49 @@ def test_a_touch_that_failed_leaves_its_slot_taken_until_the_pod_lists_what_it_h
     reports(book, loaded=tuple(LoadedAdapter(name=name, on_gpu=True) for name in there))
     assert sorted(home(book).shadow.gpu) == sorted(there) and not home(book).shadow.doubtful
     book.fleet.check()
+
+
+def test_what_is_reserved_is_not_unloaded_until_the_request_has_come_and_gone():
+    book = book_of(max_loras=2)
+    serve(book, "legal", "code")
+    book.arrive("legal", **LONG)
+    (request,) = book.fleet.state.flights
+    told = book.apply(events.UnloadAsked, adapter="legal", pods=("d2",))
+    told += book.wait(2.0)
+    assert "Unload" not in told
+    book.prefilled(request)
+    book.start(request)
+    told = book.end(request)
+    told += book.wait(2.0)
+    assert "Unload" in told
+
+
+def test_memory_pressure_unloads_who_has_no_reservation():
+    pods = [
+        plain_pod("p1", role=Role.PREFILL),
+        *(replace(plain_pod(name, role=Role.DECODE, max_loras=2), engine=Engine.SGLANG) for name in ("d2", "d3")),
+    ]
+    book = Playbook(pods=pods, adapters=("legal", "code"), settings=Settings(disaggregation=DisaggregationSettings()))
+    for _ in range(3):
+        book.use("code", "d2")
+    serve(book, "legal", "code", "code")
+    book.arrive("legal", **LONG)
+    assert [*home(book).reserved] == ["legal"]
+    book.wait(0.1)
+    told = book.report("d2", memory_pressure=0.92)
+    assert not [line for line in told if line.startswith("note unload") and "legal" in line], told
+    assert [line for line in told if line.startswith("note unload") and "code" in line], told
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_no_load_counts_on_a_touch_that_was_not_answered_well(answered):
+    book = book_of(max_loras=2)
+    serve(book, "code", "legal")
+    state = book.fleet.state
+    row = state.columns.row_of["d2"]
+    giving.touch(state, Target(row, "code", Why.OPERATOR), now=state.now, cause=0)
+    book.arrive("legal", **LONG)
+    assert home(book).shadow.may_go(home(book).busy) == ["code", "legal"]
+    assert home(book).endangered() == "legal"
+    book.apply(events.Touched if answered else TouchFailed, pod="d2", adapter="code", **WHY[answered])
+    assert home(book).endangered() == "legal"  # the touch may have made it the next to go, or not

@@ -93,7 +93,11 @@ def _published() -> ValuesPublished:
     )
     pods = tuple(msgspec.structs.replace(pod, pressure="soft", role=Role.DECODE) for pod in fleet.pods)
     splits = Splits(
-        results={"split": 1}, picks_by_tier={"gpu_idle": 1}, reservations_moved={"moved": 1}, seconds_per_token=1e-4
+        results={"split": 1},
+        picks_by_tier={"gpu_idle": 1},
+        reservations_moved={"moved": 1},
+        reserved_lost={"inferred": 1},
+        seconds_per_token=1e-4,
     )
     published.fleet_now = msgspec.structs.replace(fleet, totals=totals, placement=placement, pods=pods, splits=splits)
     rates = {"swaps_per_second": 0.0}
