@@ -1,12 +1,13 @@
 """Ask a running picker's admin API, for commands that show what it says, or change what it wants.
 
-In: the API's URL, a path, a body; the token for changes from the environment. Out: the body of the answer, or an error
-that says what to do. Exit codes: 2 when what was asked for is no good or nobody answers, 1 when the picker refuses.
+In: the API's URL, a path, a body; from the environment the token, and the authority of a picker with TLS. Out: the body
+of the answer, or an error that says what to do. Exit codes: 2 when what was asked for is no good or nobody answers, 1 when the picker refuses.
 Not here: what the answers mean (see `wire.api`, `wire.admin_answers`, `live.publish`).
 """
 
 import http.client
 import os
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,10 @@ TIMEOUT_S = 5.0
 _MAX_ANSWER = 64 * 1024 * 1024
 
 VARIABLE = "LORAPICK_TOKEN"
-"""Environment variable with the token for changes."""
+"""Environment variable with the token for changes, and for looking from other machines."""
+AUTHORITY = "LORAPICK_ADMIN_CA"
+"""Environment variable with the file of the authority, or of the certificate itself, for `https://`; unset: the
+system's authorities."""
 _REFUSED = (401, 403, 409, 501, 503)
 """Statuses of what is well said and still not done."""
 
@@ -51,22 +55,19 @@ class RefusedError(AdminError):
 
 def get(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> bytes:
     """Body of `GET path`. Raises AdminError."""
-    return _ask(admin, "GET", path, body=None, headers={}, timeout=timeout)
+    return _ask(admin, "GET", path, body=None, headers=_token(), timeout=timeout)
 
 
 def change(admin: str, method: str, *, path: str, body: object = None, timeout: float = TIMEOUT_S) -> bytes:
     """Body of the answer to a change, which has `body` as JSON. Raises AdminError."""
-    headers = {} if body is None else {"content-type": "application/json"}
-    token = os.environ.get(VARIABLE, "").strip()
-    if token:
-        headers["authorization"] = f"Bearer {token}"
+    headers = _token() if body is None else {"content-type": "application/json", **_token()}
     content = None if body is None else msgspec.json.encode(body)
-    try:
-        return _ask(admin, method, path, body=content, headers=headers, timeout=timeout)
-    except RefusedError as error:
-        if error.problem.status != 401:
-            raise
-        raise RefusedError(error.problem, hint=f"put the token in the environment variable {VARIABLE}") from None
+    return _ask(admin, method, path, body=content, headers=headers, timeout=timeout)
+
+
+def _token() -> dict[str, str]:
+    token = os.environ.get(VARIABLE, "").strip()
+    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def lines(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> Iterator[bytes]:
@@ -76,7 +77,7 @@ def lines(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> Iterator[byte
         AdminError: there is none, it breaks off, or nothing comes for `timeout` seconds.
     """
     with _connected(admin, timeout) as connection:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=_token())
         answer = connection.getresponse()
         if answer.status != 200:
             raise _refused(admin, answer.status, answer.read(_MAX_ANSWER))
@@ -86,9 +87,15 @@ def lines(admin: str, path: str, *, timeout: float = TIMEOUT_S) -> Iterator[byte
 
 @contextmanager
 def _connected(admin: str, timeout: float) -> Iterator[http.client.HTTPConnection]:
-    host, port = _address(admin)
+    host, port, secure = _address(admin)
     try:
-        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+        if secure:
+            tls = _authority()
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, timeout=timeout, context=tls
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=timeout)
     except http.client.InvalidURL:
         raise _no_address(admin) from None
     try:
@@ -112,16 +119,27 @@ def _ask(admin: str, method: str, path: str, *, body: bytes | None, headers: dic
     return content
 
 
-def _address(admin: str) -> tuple[str, int]:
+def _authority() -> ssl.SSLContext:
+    file = os.environ.get(AUTHORITY)
+    try:
+        return ssl.create_default_context(cafile=file)
+    except (OSError, ssl.SSLError) as error:
+        raise AdminError(f"{AUTHORITY}: cannot read authorities from {file} ({_short(error)})") from None
+
+
+def _address(admin: str) -> tuple[str, int, bool]:
+    """Host, port, whether it is TLS."""
+    secure = admin.startswith("https:")
     try:
         parts = urlsplit(admin if "//" in admin else f"http://{admin}")
-        host, port = parts.hostname if parts.scheme == "http" else None, parts.port or 80
+        known = parts.scheme in ("http", "https")
+        host, port = parts.hostname if known else None, parts.port or (443 if secure else 80)
         (host or "").encode("idna")  # as connecting does: an empty or very long part of a name is an error
     except ValueError:
         host, port = None, 0
     if not host:
         raise _no_address(admin)
-    return host, port
+    return host, port, secure
 
 
 def _no_address(admin: str) -> AdminError:
@@ -165,6 +183,7 @@ def _short(error: Exception) -> str:
 
 def _refused(admin: str, status: int, body: bytes) -> AdminError:
     try:
-        return RefusedError(msgspec.json.decode(body, type=Problem))
+        hint = f"put the token in the environment variable {VARIABLE}" if status == 401 else ""
+        return RefusedError(msgspec.json.decode(body, type=Problem), hint=hint)
     except msgspec.DecodeError:
         return AdminError(f"{admin} answered {status} and not as lorapick's admin API does; check --admin")

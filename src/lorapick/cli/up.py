@@ -20,12 +20,14 @@ import uvloop
 
 from lorapick.cli.up_options import UpError, UpPlan, plan_of, read_pods
 from lorapick.live.addresses import in_use
-from lorapick.live.admin_token import TokenError, token_from
+from lorapick.live.admin_token import token_from
 from lorapick.live.processes import ChildExit
 from lorapick.live.run_lock import RunDirectoryError, RunLock
 from lorapick.live.stack import Stack, StackError
 from lorapick.live.stack_options import StackOptions
+from lorapick.live.tls.exposure import check_exposure
 from lorapick.live.traffic import sample_traffic
+from lorapick.live.web import BindError
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.config.later import HEADING
@@ -92,10 +94,11 @@ def _check_ports(plan: UpPlan) -> None:
 
 
 def _check_token(plan: UpPlan) -> None:
-    """Find a token that is missing before anything is started: pickers would end, one after the other."""
+    """Find a token that is missing, or needed, before anything starts: pickers would end, one after the other."""
     try:
         token_from(plan.settings.server.admin_token, os.environ)
-    except TokenError as error:
+        check_exposure(plan.settings)
+    except BindError as error:
         raise UpError(str(error)) from None
 
 

@@ -5,7 +5,6 @@ Out: a Starlette application, and a server for it. Routes and reasons: docs/admi
 Not here: changes and views of placement (see `live.admin_changes`), who may call (see `live.guard`).
 """
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from lorapick import __version__
 from lorapick.core.explain import KEPT
 from lorapick.live import admin_views, openapi
 from lorapick.live.admin_changes import change_routes
-from lorapick.live.admin_token import Changers, token_from
+from lorapick.live.admin_token import Changers
 from lorapick.live.doctor import Doctor
 from lorapick.live.feed import Feed
 from lorapick.live.guard import Guard
@@ -32,6 +31,7 @@ from lorapick.live.operations import Operations
 from lorapick.live.problems import nearest, problem
 from lorapick.live.publish import AdapterRow, Published
 from lorapick.live.runbook_pages import Files, runbook_routes
+from lorapick.live.tls.door import PLAIN, Door
 from lorapick.live.web import serving, split_bind
 from lorapick.model.signals import POINT_EVERY
 from lorapick.wire.api import ApiReason, History, cell
@@ -54,7 +54,7 @@ def admin_app(
     bind_host: str = "127.0.0.1",
     feed: Feed | None = None,
     operations: Operations | None = None,
-    token: str | None = None,
+    door: Door = PLAIN,
 ) -> ASGIApp:
     """The whole application.
 
@@ -64,13 +64,14 @@ def admin_app(
         bind_host: where it is served; on loopback alone changes are taken without a token.
         feed: of the page; None makes one.
         operations: what may be changed, and placement's views; None: those routes answer 501.
-        token: asked for by every change; None: none is configured.
+        door: what callers must show.
     """
-    views = _Views(published, feed or Feed(published), operations=operations)
+    doctor = Doctor(published, operations, certificate_problem=door.problem)
+    views = _Views(published, feed or Feed(published), operations=operations, doctor=doctor)
     handlers = {HTTPException: _http_problem, _BadParameterError: _parameter_problem, Exception: _internal_problem}
     routes = [*_routes(views, change_routes(operations), ledger=LedgerRoute(published)), *_page_routes(static)]
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]  # Starlette's stub wants handlers of the base Exception
-    return Guard(app, bind_host=bind_host, changers=Changers(bind_host=bind_host, token=token))
+    return Guard(app, bind_host=bind_host, changers=Changers(bind_host=bind_host, door=door))
 
 
 @asynccontextmanager
@@ -80,16 +81,15 @@ async def serve_admin(
     bind: str,
     static: Files | Path | None = None,
     operations: Operations | None = None,
-    token_variable: str | None = None,
+    door: Door = PLAIN,
 ) -> AsyncIterator[str]:
     """Serve while the block runs; gives `host:port` as bound.
 
-    `token_variable` names the environment variable with the token for changes (`server.admin_token`).
+    `door` says what callers must show, and whether it is TLS.
 
     Raises:
-        BindError: the port is in use; or there is no token in that variable.
+        BindError: the port is in use.
     """
-    token = token_from(token_variable, os.environ)
     feed = Feed(published)
     app = admin_app(
         published,
@@ -97,9 +97,10 @@ async def serve_admin(
         bind_host=split_bind(bind, setting=SETTING)[0],
         feed=feed,
         operations=operations,
-        token=token,
+        door=door,
     )
-    async with serving(app, bind, what="admin API", setting=SETTING, on_stop=feed.close) as address:
+    what = "admin API"
+    async with serving(app, bind, what=what, setting=SETTING, on_stop=feed.close, tls=door.tls) as address:
         yield address
 
 
@@ -135,11 +136,11 @@ def _page_routes(static: Files | Path | None) -> list[BaseRoute]:
 class _Views:
     """One method per GET route."""
 
-    def __init__(self, published: Published, feed: Feed, *, operations: Operations | None) -> None:
+    def __init__(self, published: Published, feed: Feed, *, operations: Operations | None, doctor: Doctor) -> None:
         self._published = published
         self._feed = feed
         self._operations = operations
-        self._doctor = Doctor(published, operations)
+        self._doctor = doctor
 
     async def fleet(self, _request: Request) -> Response:
         return _json(self._published.fleet())

@@ -1,26 +1,26 @@
-"""Who may change anything through the admin API.
+"""Who may change anything through the admin API, and who may look from other machines.
 
-In: the admin address, the environment variable that the settings name, a call's headers. Out: None, or the refusal.
-Not here: who may look (see `live.guard`), TLS: a token on an address other than loopback crosses the network as it is.
+In: the admin address, what callers must show, a call's method, path and headers. Out: None, or the refusal.
+Not here: foreign web pages (see `live.guard`), where tokens come from (see `live.tls.tokens`), TLS (see `live.tls`).
 """
 
-import hmac
 import ipaddress
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.types import Scope
 
 from lorapick.live.problems import problem
-from lorapick.live.web import BindError, is_ip
+from lorapick.live.tls import tokens
+from lorapick.live.tls.door import Door
+from lorapick.live.web import is_ip
 from lorapick.wire.api import ApiReason
 
 SETTING = "server.admin_token"
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
-
-
-class TokenError(BindError):
-    """The environment does not hold the token that the settings name; the message says which variable."""
+OPEN = "/healthz"
+"""Probes have no token; it says nothing but how many pods there are."""
 
 
 def token_from(variable: str | None, environment: Mapping[str, str]) -> str | None:
@@ -29,35 +29,30 @@ def token_from(variable: str | None, environment: Mapping[str, str]) -> str | No
     Raises:
         TokenError: it is not set, is empty, or is nothing that a header can carry.
     """
-    if variable is None:
-        return None
-    token = environment.get(variable, "").strip()
-    if not token:
-        raise TokenError(f"{SETTING}: the environment variable {variable} is not set, or is empty; put the token in it")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise TokenError(f"{SETTING}: the token in {variable} has blanks or letters beyond ASCII; use another")
-    return token
+    return tokens.token_from(variable, environment, setting=SETTING)
 
 
 class Changers:
-    """Decides whether a call may change anything."""
+    """Decides whether a call may change anything; and beyond loopback, whether it may look."""
 
-    def __init__(self, *, bind_host: str, token: str | None) -> None:
-        """With a token it is asked for; without one changes are taken on loopback only."""
-        self._token = None if token is None else token.encode()
+    def __init__(self, *, bind_host: str, door: Door) -> None:
+        """With a token it is asked for; without one changes are taken on loopback, or with a certificate."""
+        self._token = door.token
         self._loopback = is_loopback(bind_host)
+        self._known = self._loopback or door.certificate
         self._bind_host = bind_host
 
-    def refusal(self, method: str, headers: Headers) -> Response | None:
+    def refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to a call that may not; None: it may."""
-        if method not in CHANGING:
+        changes = scope["method"] in CHANGING
+        if not changes and (self._known or self._token is None or scope["path"] == OPEN):
             return None
         if self._token is None:
-            return None if self._loopback else self._refused()
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        # Bytes: compare_digest takes no text beyond ASCII.
-        right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self._token)
-        return None if right and scheme.lower() == "bearer" else _unauthorised(given=bool(given))
+            return None if self._known else self._refused()
+        # A browser sends what it was once told to whoever asks: enough to look, too little to change anything.
+        if tokens.shows(headers, self._token(), basic=not changes):
+            return None
+        return _unauthorised(given="authorization" in headers, changes=changes)
 
     def _refused(self) -> Response:
         detail = (
@@ -67,12 +62,11 @@ class Changers:
         return problem(403, ApiReason.CHANGES_REFUSED, detail=detail)
 
 
-def _unauthorised(*, given: bool) -> Response:
-    what = "the token is another one" if given else "changes need a token"
+def _unauthorised(*, given: bool, changes: bool) -> Response:
+    what = "the token is another one" if given else f"{'changes need' if changes else 'calls need'} a token"
     detail = f"{what}; send the one of {SETTING} as `Authorization: Bearer TOKEN`"
-    return problem(
-        401, ApiReason.TOKEN_REQUIRED, detail=detail, headers={"www-authenticate": 'Bearer realm="lorapick"'}
-    )
+    challenge = 'Bearer realm="lorapick"' if changes else 'Bearer realm="lorapick", Basic realm="lorapick"'
+    return problem(401, ApiReason.TOKEN_REQUIRED, detail=detail, headers={"www-authenticate": challenge})
 
 
 def is_loopback(host: str) -> bool:

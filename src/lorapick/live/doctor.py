@@ -8,6 +8,7 @@ change, at most once a minute, so that no pick waits for it.
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
@@ -37,8 +38,18 @@ class DoctorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Doctor:
     """Looks at one picker."""
 
-    def __init__(self, published: Published, operations: Operations | None = None) -> None:
-        """Look at what is published; with operations also at what is wanted, and inside the core."""
+    def __init__(
+        self,
+        published: Published,
+        operations: Operations | None = None,
+        *,
+        certificate_problem: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """Look at what is published; with operations also at what is wanted, and inside the core.
+
+        `certificate_problem` says why the certificate's files cannot be used; None: they can, or there are none.
+        """
+        self._certificate_problem = certificate_problem
         self._published = published
         self._operations = operations
         self._shifts: tuple[Shift, ...] = ()
@@ -89,6 +100,7 @@ class Doctor:
             pins_missing=placement.pins_missing,
             pins_without_place=placement.pins_without_place,
             pin_missing_longest=placement.pin_missing_longest,
+            certificate_problem=self._certificate_problem(),
         )
         return picture if inside is None else _with_insight(picture, inside)
 

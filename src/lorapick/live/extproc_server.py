@@ -63,6 +63,7 @@ class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stu
         address: str | None = None,
         ready: Callable[[], bool] | None = None,
         counts: TransportCounts | None = None,
+        credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         """Bind.
 
@@ -72,6 +73,7 @@ class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stu
             address: in place of `server.extproc`.
             ready: whether requests can be answered, for health checks; None: always.
             counts: where to count what the picker does not hear of; None: `counts` of this server's own.
+            credentials: of TLS; None: plain gRPC.
 
         Raises:
             BindError: the address cannot be had; the message names it.
@@ -91,6 +93,7 @@ class ExtProcServer(ExternalProcessorServicer):  # type: ignore[misc]  # the stu
             settings.server.extproc if address is None else address,
             setting="server.extproc",
             options=_message_limits(self.options.max_body),
+            credentials=credentials,
         )
         self.address = self._listener.address
         add_ExternalProcessorServicer_to_server(self, self._listener.server)

@@ -23,19 +23,28 @@ _LONGEST_SOCKET_PATH = 107
 class GrpcListener:
     """One gRPC server and the address that it holds."""
 
-    def __init__(self, address: str, *, setting: str, options: Sequence[tuple[str, Any]] = ()) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        setting: str,
+        options: Sequence[tuple[str, Any]] = (),
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
         """Bind; port 0 takes a free one.
 
         Args:
             address: `host:port`, or `unix:PATH` whose folder is created when missing.
             setting: name of the configuration key, for messages.
             options: gRPC channel arguments.
+            credentials: of TLS, for ports only; None: plain.
 
         Raises:
             BindError: somebody listens there, or nobody can.
         """
         # Two servers that share a port would each get a part of the requests, and nobody would know.
         self.server = grpc.aio.server(options=[("grpc.so_reuseport", 0), *options])
+        self._credentials = credentials
         self._path: Path | None = None
         self._inode: int | None = None
         if address.startswith(_UNIX):
@@ -47,7 +56,10 @@ class GrpcListener:
     def _bind_port(self, address: str, setting: str) -> str:
         host, port = split_bind(address, setting=setting)
         try:
-            bound = self.server.add_insecure_port(address)
+            if self._credentials is None:
+                bound = self.server.add_insecure_port(address)
+            else:
+                bound = self.server.add_secure_port(address, self._credentials)
         except RuntimeError:
             bound = 0
         if not bound:

@@ -1,8 +1,8 @@
 """The door of the admin API: keeps foreign web pages out, and who may only look from changing anything.
 
 In: ASGI calls. Out: the inner application's answer, or an RFC 9457 problem.
-Not here: routes (see `live.admin`), who may change what (see `live.admin_token`), or protection of what is only looked
-at against other processes of this machine: there is none.
+Not here: routes (see `live.admin`), who may change what, and look from elsewhere (see `live.admin_token`), or
+protection of what is only looked at against other processes of this machine: there is none.
 
 A page from elsewhere, open in a browser on this machine, can reach 127.0.0.1. Two things stop it: a Host that is
 not ours is refused (a name that was rebound to 127.0.0.1 still says its own name), and so is a foreign Origin
@@ -59,9 +59,7 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        answer: ASGIApp = (
-            self._refusal(scope["method"], headers) or self._no_changer(scope["method"], headers) or self._app
-        )
+        answer: ASGIApp = self._refusal(scope["method"], headers) or self._no_changer(scope, headers) or self._app
         await answer(scope, receive, send_safe)
 
     def _refusal(self, method: str, headers: Headers) -> Response | None:
@@ -78,8 +76,8 @@ class Guard:
             return problem(403, ApiReason.ORIGIN_REFUSED, detail=detail)
         return None
 
-    def _no_changer(self, method: str, headers: Headers) -> Response | None:
-        return None if self._changers is None else self._changers.refusal(method, headers)
+    def _no_changer(self, scope: Scope, headers: Headers) -> Response | None:
+        return None if self._changers is None else self._changers.refusal(scope, headers)
 
     def _ours(self, authority: str) -> bool:
         host = host_of(authority)

@@ -33,6 +33,8 @@ from lorapick.live.labels import AdapterLabels
 from lorapick.live.metrics_counting import Counting
 from lorapick.live.metrics_epp import EppMetrics
 from lorapick.live.publish import Published
+from lorapick.live.tls.door import PLAIN, Door
+from lorapick.live.tls.tokens import TokenDoor
 from lorapick.live.web import serving, split_bind
 from lorapick.model.effects import Effect
 from lorapick.model.events import Event
@@ -151,20 +153,22 @@ class _Page(Collector):
             yield from part.collect()
 
 
-def metrics_app(metrics: Metrics, *, bind_host: str = "127.0.0.1") -> ASGIApp:
+def metrics_app(metrics: Metrics, *, bind_host: str = "127.0.0.1", door: Door = PLAIN) -> ASGIApp:
     """Serve `/metrics`. Bound to loopback, foreign host names are refused as by the admin API."""
 
     async def answer(request: Request) -> Response:
         body, content_type = await metrics.page(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
-    app = Starlette(routes=[Route("/metrics", answer)])
+    app: ASGIApp = Starlette(routes=[Route("/metrics", answer)])
+    if door.token is not None:
+        app = TokenDoor(app, door.token, setting=f"{SETTING}_token")
     return Guard(app, bind_host=bind_host) if bind_host in LOOPBACK else app
 
 
 @asynccontextmanager
-async def serve_metrics(metrics: Metrics, *, bind: str) -> AsyncIterator[str]:
+async def serve_metrics(metrics: Metrics, *, bind: str, door: Door = PLAIN) -> AsyncIterator[str]:
     """Serve while the block runs; gives `host:port` as bound. Raises BindError, which names a port in use."""
-    app = metrics_app(metrics, bind_host=split_bind(bind, setting=SETTING)[0])
-    async with serving(app, bind, what="metrics", setting=SETTING) as address:
+    app = metrics_app(metrics, bind_host=split_bind(bind, setting=SETTING)[0], door=door)
+    async with serving(app, bind, what="metrics", setting=SETTING, tls=door.tls) as address:
         yield address

@@ -5,6 +5,7 @@ Not here: Envoy and pods (see `live.stack`), the command line (`cli.serve`), any
 """
 
 import asyncio
+import logging
 import random
 import signal
 from collections.abc import Callable
@@ -34,9 +35,14 @@ from lorapick.live.placing import Placing
 from lorapick.live.published import PublishedViews
 from lorapick.live.runbook_pages import Files
 from lorapick.live.scrape import Scraper
+from lorapick.live.tls.doors import Doors
+from lorapick.live.tls.exposure import check_exposure
+from lorapick.live.tls.families import TlsFamilies
 from lorapick.live.tracing_setup import Traced, traced
 from lorapick.live.transport_counts import TransportCounts
 from lorapick.model.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 class Addresses(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,11 +80,14 @@ async def serve(
         on_ready: told once everything listens.
 
     Raises:
-        BindError: an address cannot be had; the message names it.
+        BindError: an address cannot be had, or must not be open to all; the message names it. Or a certificate or a
+            token cannot be used.
         ConfigError: the pods file is broken.
         NoExporterError: tracing is enabled, and what it needs is not installed.
         PeersError: the store that pickers share cannot be used by this process at all.
     """
+    for warning in check_exposure(settings):
+        log.warning("%s", warning)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -109,9 +118,11 @@ class _Parts(NamedTuple):
     traced: Traced | None
     priorities: dict[str, int]
     """Of objectives by name; what streams read, so it is changed in place."""
+    doors: Doors
 
 
 def _build(settings: Settings, recorder: EventLog | None, *, transport: TransportCounts, beside: Path) -> _Parts:
+    doors = Doors(settings, beside=beside)
     metrics = Metrics(
         adapter_labels=settings.server.metrics_adapters,
         compat=settings.server.metrics_compat,
@@ -133,7 +144,9 @@ def _build(settings: Settings, recorder: EventLog | None, *, transport: Transpor
     metrics.follow(driver.fleet)
     spans = traced(settings.tracing, driver, counts=transport)
     priorities = {objective.name: objective.priority for objective in settings.objectives}
-    return _Parts(driver, metrics, views, transport, envoy, placing, ledger, spans, priorities)
+    if doors.keeper is not None:
+        metrics.also(TlsFamilies(doors.keeper))
+    return _Parts(driver, metrics, views, transport, envoy, placing, ledger, spans, priorities, doors)
 
 
 def _ledger(settings: Settings, driver: Driver, *, transport: TransportCounts, beside: Path) -> Ledger | None:
@@ -175,6 +188,8 @@ async def _run(
         ]
         if following is not None:
             tasks.append(group.create_task(following.run(), name="discovery"))
+        if parts.doors.keeper is not None:
+            tasks.append(group.create_task(parts.doors.keeper.run(), name="certificates"))
         if peers is not None:
             tasks.append(group.create_task(peers.run(), name="peers"))
         if parts.envoy is not None:
@@ -225,7 +240,7 @@ def _discover(settings: Settings, driver: Driver, *, beside: Path) -> FileDiscov
 async def _listen(
     stack: AsyncExitStack, settings: Settings, *, parts: _Parts, static: Files | Path | None
 ) -> Addresses:
-    server, driver = settings.server, parts.driver
+    server, driver, doors = settings.server, parts.driver, parts.doors
     if parts.ledger is not None:
         # Closed last, so that streams which end while the picker leaves are still booked.
         parts.ledger.writer.start()
@@ -236,19 +251,21 @@ async def _listen(
     def ready() -> bool:
         return bool(driver.fleet.state.columns.row_of)
 
-    metrics_address = await stack.enter_async_context(serve_metrics(parts.metrics, bind=server.metrics))
+    metrics_address = await stack.enter_async_context(
+        serve_metrics(parts.metrics, bind=server.metrics, door=doors.metrics)
+    )
     admin = serve_admin(
         parts.views,
         bind=server.admin,
         static=static,
         operations=DriverOperations(driver),
-        token_variable=server.admin_token,
+        door=doors.admin,
     )
     admin_address = await stack.enter_async_context(admin)
     health = HealthServer(server.health, ready)
     await health.start()
     stack.push_async_callback(health.stop)
-    extproc = ExtProcServer(driver, settings, ready=ready, counts=parts.transport)
+    extproc = ExtProcServer(driver, settings, ready=ready, counts=parts.transport, credentials=doors.extproc())
     extproc.options = msgspec.structs.replace(extproc.options, priorities=parts.priorities)
     if parts.traced is not None:
         extproc.traceparent = parts.traced.tracing.header

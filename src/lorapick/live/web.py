@@ -1,13 +1,15 @@
 """A small HTTP server for our own pages, inside the picker's event loop.
 
 In: an ASGI application and a `host:port`. Out: a server that runs until its block is left, and the address it got.
-Not here: what is served (see `live.admin`, `live.metrics`), signals (the command handles them), TLS.
+Not here: what is served (see `live.admin`, `live.metrics`), signals (the command handles them), certificates (see
+`live.tls`).
 """
 
 import asyncio
 import errno
 import ipaddress
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -88,11 +90,18 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, bind: str, *, what: str, setting: str, on_stop: Callable[[], None] = lambda: None
+    app: ASGIApp,
+    bind: str,
+    *,
+    what: str,
+    setting: str,
+    on_stop: Callable[[], None] = lambda: None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve `app` while the block runs; gives the address, with the port that was taken when `bind` says 0.
 
-    `on_stop` is called before connections are closed, so that endless answers can end. Raises BindError.
+    `on_stop` is called before connections are closed, so that endless answers can end. Without `tls`: plain HTTP.
+    Raises BindError.
     """
     # The socket listens before the server runs, so whoever gets the address can connect at once.
     listener = listen(bind, what=what, setting=setting)
@@ -107,6 +116,7 @@ async def serving(
         ws="none",
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_S,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name=f"serve {what}")

@@ -13,6 +13,7 @@ from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.profiles import Profiles
 from lorapick.model.tiers import Tier
+from lorapick.model.tls import TlsSettings
 from lorapick.model.units import Bytes, Ratio, Seconds
 
 
@@ -254,8 +255,13 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str = "127.0.0.1:9090"
     admin: str = "127.0.0.1:9091"
     admin_token: str | None = None
-    """Environment variable that holds the bearer token for changes through the admin API; None: changes are taken on
-    loopback addresses only, without one."""
+    """Environment variable that holds the bearer token for changes through the admin API, and beyond loopback for all
+    calls; None: changes are taken on loopback addresses only, without one."""
+    admin_token_file: str | None = None
+    """File that holds it, in place of the variable; read again when it changes."""
+    metrics_token: str | None = None
+    """Environment variable that holds the bearer token for the metrics page; None: nobody is asked."""
+    metrics_token_file: str | None = None
     envoy_admin: str | None = None
     """Envoy's admin API, to be read for what Envoy counts; None: those counts are unknown."""
     metrics_adapters: int = 50
@@ -368,6 +374,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     budgets: BudgetSettings = BudgetSettings()
     scrape: ScrapeSettings = ScrapeSettings()
     ledger: LedgerSettings = LedgerSettings()
+    tls: TlsSettings = TlsSettings()
     mode: Mode = Mode()
     """Which requests picks are in force for."""
     server: ServerSettings = ServerSettings()

@@ -13,6 +13,7 @@ from lorapick.cli.main import program
 from lorapick.live.admin import serve_admin
 from lorapick.live.driver_operations import DriverOperations
 from lorapick.live.published import PublishedViews
+from lorapick.live.tls.door import Door
 from lorapick.model.adapters import AffinityGroup, Trigger
 from lorapick.model.settings import Settings
 from lorapick.testing.playbook import plain_pod
@@ -51,9 +52,8 @@ class Running:
         self.stop = asyncio.Event()
         site = self.site = Obedient(plain_pod("a", max_loras=1), plain_pod("b", zone="west"), settings=SETTINGS)
         views, operations = PublishedViews(site.driver), DriverOperations(site.driver)
-        async with serve_admin(
-            views, bind="127.0.0.1:0", operations=operations, token_variable="LORAPICK_TEST_TOKEN"
-        ) as address:
+        door = Door(token=lambda: TOKEN)
+        async with serve_admin(views, bind="127.0.0.1:0", operations=operations, door=door) as address:
             self.url = f"http://{address}"
             self.up.set()
             await self.stop.wait()
@@ -66,7 +66,6 @@ class Running:
 
 @pytest.fixture
 def picker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
-    monkeypatch.setenv("LORAPICK_TEST_TOKEN", TOKEN)
     monkeypatch.setenv("LORAPICK_TOKEN", TOKEN)
     running = Running()
     monkeypatch.setenv("LORAPICK_ADMIN", running.url)

@@ -8,6 +8,7 @@ import msgspec
 from lorapick.live.admin import admin_app
 from lorapick.live.driver_operations import DriverOperations
 from lorapick.live.published import PublishedViews
+from lorapick.live.tls.door import PLAIN, Door
 from lorapick.testing import site
 from lorapick.wire.admin_answers import Done, PlacementAnswer
 from lorapick.wire.api import Problem
@@ -16,7 +17,11 @@ from lorapick.wire.api import Problem
 class Site(site.Site):
     """A site that answers."""
 
-    def client(self, **parts: Any) -> httpx.AsyncClient:
+    def client(self, *, token: str | None = None, door: Door = PLAIN, **parts: Any) -> httpx.AsyncClient:
+        if token is not None:
+            parts["door"] = door._replace(token=lambda: token)
+        elif door is not PLAIN:
+            parts["door"] = door
         app = admin_app(PublishedViews(self.driver), operations=DriverOperations(self.driver), **parts)
         return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:9091")
 

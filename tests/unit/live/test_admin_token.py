@@ -1,11 +1,13 @@
 """Who may change anything through the admin API, and who may only look."""
 
+import base64
+
 import pytest
 from admin_kit import Site, done, refused
 
-from lorapick.live.admin import serve_admin
-from lorapick.live.admin_token import TokenError, token_from
-from lorapick.live.published import PublishedViews
+from lorapick.live.admin_token import token_from
+from lorapick.live.tls.door import Door
+from lorapick.live.tls.tokens import TokenError
 
 RIGHT = {"authorization": "Bearer s3cret"}
 CHANGES = [
@@ -42,7 +44,7 @@ async def test_with_a_token_it_is_asked_for_everywhere(bind_host):
             assert answer.headers["www-authenticate"] == 'Bearer realm="lorapick"'
         assert site.kinds() == []
         done(await client.post("/v1/adapters/legal/load", json={}, headers=RIGHT))
-        assert (await client.get("/v1/placement")).status_code == 200
+        assert (await client.get("/v1/placement", headers=RIGHT)).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -79,8 +81,29 @@ def test_a_token_that_is_none(environment, words):
         token_from("TOKEN", environment)
 
 
-async def test_a_picker_without_its_token_does_not_start(monkeypatch):
-    monkeypatch.delenv("NO_SUCH_TOKEN", raising=False)
-    with pytest.raises(TokenError, match="NO_SUCH_TOKEN"):
-        async with serve_admin(PublishedViews(Site().driver), bind="127.0.0.1:0", token_variable="NO_SUCH_TOKEN"):
-            pass
+@pytest.mark.parametrize("bind_host", ["0.0.0.0", "10.0.0.7"])
+async def test_beyond_loopback_the_token_is_asked_for_to_look_too(bind_host):
+    site = Site()
+    async with site.client(bind_host=bind_host, token="s3cret") as client:
+        host = {"host": "10.0.0.7:9091"}
+        answer = await client.get("/v1/fleet", headers=host)
+        assert refused(answer, 401, "token_required").detail.startswith("calls need a token")
+        assert answer.headers["www-authenticate"] == 'Bearer realm="lorapick", Basic realm="lorapick"'
+        assert (await client.get("/v1/fleet", headers=host | RIGHT)).status_code == 200
+        assert (await client.get("/healthz", headers=host)).status_code == 200
+
+
+async def test_a_browser_may_look_with_the_token_as_its_password_but_change_nothing():
+    async with Site().client(bind_host="10.0.0.7", token="s3cret") as client:
+        told = {"authorization": "Basic " + base64.b64encode(b"me:s3cret").decode(), "host": "10.0.0.7:9091"}
+        assert (await client.get("/v1/fleet", headers=told)).status_code == 200
+        refused(await client.post("/v1/adapters/legal/load", headers=told), 401, "token_required")
+        wrong = told | {"authorization": "Basic " + base64.b64encode(b"s3cret:").decode()}
+        refused(await client.get("/v1/fleet", headers=wrong), 401, "token_required")
+
+
+async def test_who_showed_a_certificate_may_look_and_change():
+    async with Site().client(bind_host="10.0.0.7", door=Door(certificate=True)) as client:
+        host = {"host": "10.0.0.7:9091"}
+        assert (await client.get("/v1/fleet", headers=host)).status_code == 200
+        done(await client.post("/v1/adapters/legal/load", json={}, headers=host))

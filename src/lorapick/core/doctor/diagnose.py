@@ -34,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     upkeep.drift,
     upkeep.bypass,
     upkeep.faults,
+    upkeep.certificate,
     upkeep.sources,
     waste.duplicates,
     waste.ranks,

@@ -132,6 +132,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """Pinned adapters that do not fit."""
     pin_missing_longest: Seconds | None = None
     pin_problems: dict[AdapterName, str] = {}
+    certificate_problem: str | None = None
+    """Why the files of the picker's certificate, as they are now, cannot be used."""
 
     def pod(self, name: PodName) -> PodPicture | None:
         """The pod of this name."""

@@ -118,6 +118,18 @@ def faults(picture: Picture) -> Iterator[Finding]:
         )
 
 
+def certificate(picture: Picture) -> Iterator[Finding]:
+    """Files of the certificate that changed and cannot be used."""
+    if picture.certificate_problem is not None:
+        yield Finding(
+            check="certificate",
+            urgency=Urgency.WARN,
+            what="the certificate's files have changed and cannot be used; the one from before is still shown",
+            arithmetic=(picture.certificate_problem,),
+            remedies=(Remedy(action="write certificate and key anew; they are taken without a restart", price="none"),),
+        )
+
+
 def sources(picture: Picture) -> Iterator[Finding]:
     """Adapters that nobody can load: no source, unknown to pods, or with broken files."""
     lost = [each for each in picture.adapters if each.declared and each.source is None and each.known_to == 0]

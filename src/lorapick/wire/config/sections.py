@@ -287,6 +287,9 @@ def _check_server(at: At, server: ServerSettings) -> None:
         other = first.setdefault(address, name)
         if other != name:
             at.nearest(name).note(f"{name} and {other} would both listen on {address}; each needs its own", value="")
+    for name in ("admin_token", "metrics_token"):
+        if getattr(server, name) is not None and getattr(server, f"{name}_file") is not None:
+            at.nearest(name).note(f"there is {name}_file too; keep one of both", value="")
 
 
 _MOST_BODY = 2**30 - 2**20
@@ -305,6 +308,9 @@ server: Reader[ServerSettings] = record(
         "metrics_compat": choice("both", "llm-d", "gie", "off"),
         "admin": tcp_address,
         "admin_token": word,
+        "admin_token_file": text,
+        "metrics_token": word,
+        "metrics_token_file": text,
         "envoy_admin": connect_address,
         "max_body": size(most=_MOST_BODY),
         "drain_timeout": duration(most=24 * _HOUR),

@@ -11,6 +11,7 @@ import msgspec
 import xxhash
 
 from lorapick.model.settings import ServerSettings, Settings, SloSettings
+from lorapick.model.tls import TlsSettings
 from lorapick.wire.config import alerting, intent, sections
 from lorapick.wire.config.disaggregation import disaggregation
 from lorapick.wire.config.document import At, Refused, Report, parse_document
@@ -19,9 +20,10 @@ from lorapick.wire.config.mode import mode
 from lorapick.wire.config.peers import peers
 from lorapick.wire.config.pods import PodDefaults, defaults, discovery
 from lorapick.wire.config.readers import Reader, fields, integer, list_of, text
+from lorapick.wire.config.tls import check_tls, tls
 from lorapick.wire.config.tracing import tracing
 
-RESERVED = ("tls", "tenants")
+RESERVED = ("tenants",)
 """Top-level keys of parts that do not exist yet."""
 _FIRST = ("base_model", "defaults")
 
@@ -64,6 +66,7 @@ def _read(root: At, policies: Collection[str]) -> dict[str, Any]:
     values |= fields(root, rest | {"discovery": discovery(pods)}, also=known)
     server = values.get("server", ServerSettings())
     alerting.check_measured(root, values.get("slo", SloSettings()), server=server)
+    check_tls(root, values.get("tls", TlsSettings()), server=server)
     source = values.pop("adapters", intent.AdapterSource())
     listed = values["discovery"].pods if "discovery" in values else ()
     intent.check_names(root, base_model=base_model, pods=[pod.name for pod in listed] if listed else None)
@@ -96,6 +99,7 @@ def _rest(policies: Collection[str]) -> dict[str, Reader[Any]]:
         "ledger": ledger,
         "mode": mode(policies),
         "server": sections.server,
+        "tls": tls,
         "tracing": tracing,
         "disaggregation": disaggregation,
         "peers": peers,

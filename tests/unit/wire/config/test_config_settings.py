@@ -99,7 +99,8 @@ def test_the_example_spells_out_the_defaults() -> None:
 def test_the_example_has_every_key(section: str) -> None:
     """A key without a value in its defaults stands there as a comment."""
     text = (EXAMPLES / "lorapick.yaml").read_text()
-    for key in ("envoy_admin", "admin_token", "history", "store", "ttft_p95", "endpoint_picker_config"):
+    tokens = ("admin_token", "admin_token_file", "metrics_token", "metrics_token_file")
+    for key in ("envoy_admin", *tokens, "history", "store", "ttft_p95", "endpoint_picker_config"):
         text = text.replace(f"  # {key}:", f"  {key}:")
     known = {
         name.replace("probation_slots_share", "probation")
