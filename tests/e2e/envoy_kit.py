@@ -170,7 +170,7 @@ class Bench:
         (port,) = free_ports(1)
         settings = EnvoySettings(
             listen=f"127.0.0.1:{port}",
-            extproc=tuple(self.picker_address(number) for number in range(pickers)),
+            extproc=changes.pop("extproc", None) or tuple(self.picker_address(number) for number in range(pickers)),
             endpoints_file=str(self.directory / "eds" / "pods.json"),
             admin=f"unix:{self.directory}/admin.sock",
             access_log=str(self.directory / "access.log"),

@@ -6,6 +6,8 @@ In: addresses. Out: plain dicts in Envoy's JSON form. Not here: listeners and fi
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from lorapick.model.units import Seconds
 from lorapick.wire.extproc.headers import DESTINATION, METADATA
 
@@ -16,6 +18,18 @@ _TYPES = "type.googleapis.com/envoy.extensions."
 _UNLIMITED = 1_000_000
 """Envoy's own limits (1024 requests, 3 concurrent retries) would refuse traffic before any pod is full; a picker
 holds one gRPC stream per request in flight."""
+
+
+class PickerTls(msgspec.Struct, frozen=True, kw_only=True):
+    """How Envoy speaks TLS to pickers. Files are as the Envoy process sees them."""
+
+    ca: str
+    """Authorities that a picker's certificate must come from, or that certificate itself."""
+    name: str | None = None
+    """Host name that it must be for; None: any."""
+    certificate: str | None = None
+    """Envoy's own, for pickers that ask for one."""
+    key: str | None = None
 
 
 def address(text: str) -> dict[str, Any]:
@@ -82,7 +96,7 @@ def pods(endpoints_file: str, *, health_path: str, health_interval: Seconds) -> 
     }
 
 
-def pickers(addresses: Sequence[str]) -> dict[str, Any]:
+def pickers(addresses: Sequence[str], tls: PickerTls | None = None) -> dict[str, Any]:
     """Return the cluster of ext_proc servers. Two or more are watched, so that a dead one is left."""
     cluster: dict[str, Any] = {
         "name": PICKERS,
@@ -103,9 +117,29 @@ def pickers(addresses: Sequence[str]) -> dict[str, Any]:
             }
         },
     }
+    if tls is not None:
+        cluster["transport_socket"] = _tls(tls)
     if len(addresses) > 1:
         cluster["health_checks"] = [_grpc_health()]
     return cluster
+
+
+def _tls(tls: PickerTls) -> dict[str, Any]:
+    trusted: dict[str, Any] = {"trusted_ca": {"filename": tls.ca}}
+    if tls.name is not None:
+        trusted["match_typed_subject_alt_names"] = [{"san_type": "DNS", "matcher": {"exact": tls.name}}]
+    common: dict[str, Any] = {"validation_context": trusted, "alpn_protocols": ["h2"]}
+    if tls.certificate is not None:
+        own = {"certificate_chain": {"filename": tls.certificate}, "private_key": {"filename": tls.key}}
+        common["tls_certificates"] = [own]
+    return {
+        "name": "envoy.transport_sockets.tls",
+        "typed_config": {
+            "@type": _TYPES + "transport_sockets.tls.v3.UpstreamTlsContext",
+            "common_tls_context": common,
+            **({"sni": tls.name} if tls.name is not None else {}),
+        },
+    }
 
 
 def _assignment(cluster: str, addresses: Iterable[str]) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class EnvoySettings(msgspec.Struct, frozen=True, kw_only=True):
     health_interval: Seconds = 1.0
     access_log: str | None = None
     """JSON lines; None: no access log."""
+    picker_tls: clusters.PickerTls | None = None
+    """None: plain gRPC to pickers."""
 
     @classmethod
     def of(cls, settings: Settings, *, extproc: tuple[str, ...], endpoints_file: str, admin: str) -> "EnvoySettings":
@@ -118,7 +120,7 @@ def bootstrap(settings: EnvoySettings) -> dict[str, Any]:
                 clusters.pods(
                     settings.endpoints_file, health_path=settings.health_path, health_interval=settings.health_interval
                 ),
-                clusters.pickers(settings.extproc),
+                clusters.pickers(settings.extproc, settings.picker_tls),
             ],
         },
         "overload_manager": {"resource_monitors": [_connection_limit()]},
