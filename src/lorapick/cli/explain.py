@@ -82,7 +82,8 @@ def _last(admin: str, *, refused: bool) -> str:
 def show(document: ExplanationDocument, console: Console, *, most: int = MOST_LOSERS) -> None:
     """Print one explanation; at most `most` losers in full, the rest counted by reason."""
     winner = next((verdict for verdict in document.verdicts if verdict.won), None)
-    losers = [verdict for verdict in document.verdicts if not verdict.won]
+    others = [verdict.pod for verdict in document.prefill_side if verdict.only]
+    losers = [verdict for verdict in document.verdicts if not verdict.won and verdict.pod not in others]
     console.print(_headline(document, winner))
     for sentence in document.words:
         console.print(Padding(Text(admin_client.printable(sentence)), (0, 0, 0, 2)))
@@ -146,7 +147,7 @@ def _pair_table(pair: SplitCosts, *, prefill: PodName | None, decode: PodName) -
         ("decode", decode, pair.decode),
         ("together", "taken" if prefill is not None else "", pair.together),
         *counted,
-        ("alone", "" if prefill is not None else "taken", pair.alone),
+        ("alone", f"all on {decode}{'' if prefill is not None else ', taken'}", pair.alone),
     ):
         table.add_row(f"    {name}", "unknown" if seconds is None else f"{seconds:.4f} s", Text(where, style="dim"))
     return Padding(table, (1, 0, 0, 0))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lorapick.core.columns import PodColumns
 from lorapick.core.frozen import FrozenView
 from lorapick.core.picking.policy import Policy
-from lorapick.core.picking.prefill_verdicts import Side, side_verdicts, why_unsplit
+from lorapick.core.picking.prefill_verdicts import Side, side_verdicts, uncached_there, why_unsplit
 from lorapick.core.picking.query import Query
 from lorapick.core.picking.verdicts import NOTHING_HEARD, Heard, chosen_by, verdicts
 from lorapick.model.picks import Came, Explanation, Pick, Waited
@@ -146,6 +146,7 @@ def _after(before: Decision, decision: Decision) -> Decision:
 def _explanation(decision: Decision) -> Explanation:
     pick, policy, now = decision.pick, decision.policy, decision.t
     query, view = decision.query, decision.view
+    uncached, least = uncached_there(decision.side, query, view=view, pick=pick)
     return Explanation(
         request_id=pick.request_id,
         t=decision.t,
@@ -168,6 +169,8 @@ def _explanation(decision: Decision) -> Explanation:
         prefill_tier=pick.prefill_tier,
         pair=pick.pair,
         prefill_side=side_verdicts(decision.side, query, view=view, now=now, policy=policy, pick=pick),
+        uncached_tokens=uncached,
+        least_uncached_tokens=least,
         unsplit=why_unsplit(decision.side, query, view=view, pick=pick),
         came=decision.came,
     )

@@ -126,6 +126,8 @@ def emulated_pods(options: StackOptions) -> tuple[Pod, ...]:
             role=Role.BOTH if not options.prefill else Role.PREFILL if number < options.prefill else Role.DECODE,
             base_model=options.base_model,
             limits=options.limits,
+            # Their KV goes from one to the other as fast as in one zone (`HandoverOptions.kv_bandwidth`).
+            zone="local" if options.prefill else None,
         )
         for number, port in enumerate(ports)
     )

@@ -9,7 +9,7 @@ from lorapick.model.placement import Side
 from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
-from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds
+from lorapick.model.units import AdapterName, PodName, Ratio, RequestId, Seconds, Tokens
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +66,8 @@ class PodVerdict(msgspec.Struct, frozen=True, kw_only=True):
     max_queue: int
     gpu_source: GpuSource
     pinned: bool = False
+    silent: bool = False
+    """Of `circuit_open`: whether the pod does not answer; else the adapter failed to load, there or on several pods."""
     since: Seconds | None = None
     """When the tier became this one; None: nobody ever spoke of the adapter there."""
     last_evidence: Seconds | None = None
@@ -152,6 +154,10 @@ class PrefillVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """By policy, where each pod was chosen by itself."""
     paused: bool = False
     """Whether it is left alone for a while, since prefills failed there."""
+    silent: bool = False
+    """As in `PodVerdict`."""
+    only: bool = False
+    """Whether it only prefills, so that it could not have decoded."""
 
     @property
     def counted(self) -> Seconds | None:
@@ -196,6 +202,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that were compared; None: nobody asked for a pair."""
     prefill_side: tuple[PrefillVerdict, ...] = ()
     """Pods that prefill, the chosen one first, then by what they cost, then by name; none where nobody was asked."""
+    uncached_tokens: float | None = None
+    """Prompt tokens that the winner had not cached, as estimated; None: the length is unknown, nobody won, or this
+    fleet splits no requests."""
+    least_uncached_tokens: Tokens | None = None
+    """From how many of those on another pod prefills; None: as above, or something else decides."""
     unsplit: str | None = None
     """Why no other pod prefills: `few_tokens`, `unknown_length`, `dearer`, `nobody_prefills`. None: one does, or this
     fleet never splits."""

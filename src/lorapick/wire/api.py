@@ -17,7 +17,7 @@ from lorapick.model.pods import GpuSource
 from lorapick.model.reasons import Reason
 from lorapick.model.signals import SignalPoint
 from lorapick.model.tiers import Evidence, Source
-from lorapick.model.units import AdapterName, PodName, RequestId, Seconds
+from lorapick.model.units import AdapterName, PodName, RequestId, Seconds, Tokens
 
 TERMS = ("adapter", "kv", "queue", "gpu")
 """The terms of [R2.2] in the order in which people see them."""
@@ -130,6 +130,8 @@ class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
     max_queue: int
     gpu_source: GpuSource = GpuSource.UNKNOWN
     pinned: bool = False
+    silent: bool = False
+    """The pod does not answer: of `circuit_open`, which says otherwise that the adapter failed to load."""
     since: Seconds | None = None
     """When the tier became this one; None: nobody ever spoke of the adapter there."""
     age_s: Seconds | None = None
@@ -150,6 +152,10 @@ class PrefillVerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What kept it from the prefill; None: it was chosen, or nobody was to prefill."""
     paused: bool = False
     """Left alone for a while, since prefills failed there."""
+    silent: bool = False
+    """The pod does not answer."""
+    only: bool = False
+    """It only prefills."""
     tier: str | None = None
     queue_s: Seconds | None = None
     load_s: Seconds | None = None
@@ -191,6 +197,10 @@ class ExplanationDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Expected seconds that were compared, of both pods and of the winner alone; None: no pair was asked for."""
     prefill_side: tuple[PrefillVerdictDocument, ...] = ()
     """Pods that may prefill: the chosen one, then by what they would have cost, then by name."""
+    uncached_tokens: float | None = None
+    """Of the prompt, that the winner had not cached, as estimated; None: unknown, or this fleet splits no requests."""
+    least_uncached_tokens: Tokens | None = None
+    """From how many on another pod prefills; None: something else decides."""
     unsplit: str | None = None
     """Why no other pod prefills: `few_tokens`, `unknown_length`, `dearer`, `nobody_prefills`; None: one does."""
     came: tuple[Came, ...] = ()
@@ -267,6 +277,7 @@ def verdict_document(verdict: PodVerdict, weights: dict[str, float], *, now: Sec
         max_queue=verdict.max_queue,
         gpu_source=verdict.gpu_source,
         pinned=verdict.pinned,
+        silent=verdict.silent,
         since=since,
         age_s=None if since is None else _age(since, now),
         last_evidence=spoken,
@@ -301,6 +312,8 @@ def explanation_document(explanation: Explanation) -> ExplanationDocument:
         prefill_tier=None if explanation.prefill_tier is None else explanation.prefill_tier.word,
         pair=explanation.pair,
         prefill_side=tuple(_prefill_document(verdict) for verdict in explanation.prefill_side),
+        uncached_tokens=explanation.uncached_tokens,
+        least_uncached_tokens=explanation.least_uncached_tokens,
         unsplit=explanation.unsplit,
         came=explanation.came,
     )
@@ -312,6 +325,8 @@ def _prefill_document(verdict: PrefillVerdict) -> PrefillVerdictDocument:
         chosen=verdict.chosen,
         reason=verdict.reason,
         paused=verdict.paused,
+        silent=verdict.silent,
+        only=verdict.only,
         tier=None if verdict.tier is None else verdict.tier.word,
         queue_s=verdict.queue,
         load_s=verdict.load,

@@ -4,67 +4,21 @@ In: an `ExplanationDocument`. Out: a few short sentences, the most important fir
 waited for, and what kept every other pod from it. Not here: figures in columns (see `cli.explain`), layout.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from lorapick.model.disaggregation import SplitCosts
 from lorapick.model.picks import OF_PREFILL, Explanation, Waited, What
 from lorapick.model.reasons import Reason, status_of
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.model.units import PodName, Seconds
 from lorapick.wire.api import ExplanationDocument, VerdictDocument, explanation_document
+from lorapick.wire.words_reasons import KEPT_OUT, of_pod, of_request
 
 MOST_NAMES = 3
 """Pods that one sentence names; the rest are counted."""
-
-KEPT_OUT: Mapping[Reason, str] = {
-    Reason.NOT_READY: "the pod is not ready yet: what it should have is still being loaded",
-    Reason.DRAINING: "the pod is draining: it ends what it has and takes nothing new",
-    Reason.WRONG_BASE: "another base model runs there",
-    Reason.RANK_TOO_LARGE: "the adapter's rank is larger than the pod takes (max_lora_rank)",
-    Reason.WRONG_ROLE: "the pod only does prefill",
-    Reason.STALE: "nothing has been heard from the pod for too long (scrape.stale_after)",
-    Reason.PRESSURE_SOFT: "its memory is getting short, so no adapter is loaded there now",
-    Reason.PRESSURE_HARD: "its memory is short, so adapters leave and none is loaded there now",
-    Reason.PRESSURE_CRITICAL: "its memory is all but full, so nobody is sent there now",
-    Reason.QUEUE_FULL: "as many requests wait there as may (max_queue)",
-    Reason.SLOTS_FULL: "every adapter slot is in use or kept, so there is no room for another adapter",
-    Reason.CIRCUIT_OPEN: "the pod does not answer, or failed to load this adapter a short while ago",
-    Reason.NOT_IN_SUBSET: "the gateway does not allow it for this request",
-    Reason.LABEL_MISMATCH: "its labels are not those that the request needs",
-    Reason.RESERVED: "the pod is reserved for adapters that are pinned there",
-    Reason.FILTERED: "a filter of the scheduling profile left it out",
-    Reason.ADAPTER_UNKNOWN: "nobody there knows such a model",
-    Reason.ADAPTER_UNREGISTERED: "the pod does not know the adapter and would answer 404",
-    Reason.PROBATION: "the adapter is on probation, and such adapters have used up their share of slots",
-    Reason.LOAD_BUDGET: "as many adapters are being loaded as may be at once",
-    Reason.OUTSCORED: "the score was lower there",
-    Reason.LOST_TIE: "the score was as good there, and the tie went to another",
-    Reason.HELD_FOR_LOAD: "another pod was loading the adapter already; a second load would only have cost others time",
-    Reason.HELD_FOR_SLOT: "waiting for a place where the adapter is was cheaper than loading it there",
-    Reason.HELD_FOR_CLAIM: "another picker might have been loading the adapter elsewhere",
-    Reason.SHED: "no pod was tried: too many requests wait already",
-    Reason.DEADLINE: "the request's time was up before there was room",
-    Reason.NO_POD: "it could not serve the request",
-    Reason.BODY_INVALID: "no pod was tried: the request's body cannot be read",
-    Reason.BODY_TOO_LARGE: "no pod was tried: the request's body is too large",
-    Reason.PATH_REFUSED: "no pod was tried: the path manages a single pod",
-}
-"""Why a pod did not get the request."""
-
-_OF_ALL: Mapping[Reason, str] = {
-    Reason.ADAPTER_UNKNOWN: "no pod and no configuration knows a model of this name",
-    Reason.BODY_INVALID: "its body cannot be read",
-    Reason.BODY_TOO_LARGE: "its body is larger than server.max_body",
-    Reason.PATH_REFUSED: "its path manages a single pod and is not served through a gateway",
-    Reason.SHED: "too many requests wait already, or its priority does not let it wait",
-    Reason.DEADLINE: "its time was up before any pod had room",
-    Reason.NO_POD: "no pod can serve it, and waiting would not help",
-    Reason.HELD_FOR_LOAD: "the adapter is being loaded already, and one load serves all who wait for it",
-    Reason.HELD_FOR_SLOT: "no pod has room for it now, and one soon may",
-    Reason.HELD_FOR_CLAIM: "no pod has the adapter, and other pickers of the fleet are asked whether one loads it",
-}
-"""What became of the request as a whole, where that is another sentence than for one pod."""
 
 CHOSEN: Mapping[str, str] = {
     "score": "{pod} scored best",
@@ -164,17 +118,6 @@ def _would(document: ExplanationDocument, winner: VerdictDocument | None) -> str
     return f"would have {'waited' if held else 'been refused'} ({document.reason})"
 
 
-def of_request(reason: Reason) -> str:
-    """Why a request waits or is refused: what kept the pod from it that came nearest to serving it."""
-    return (
-        _OF_ALL[reason] if reason in _OF_ALL else f"of all pods the nearest to serving it did not, since {_of(reason)}"
-    )
-
-
-def _of(reason: Reason) -> str:
-    return KEPT_OUT[reason]
-
-
 # -- the winner
 
 
@@ -228,10 +171,10 @@ def how_known(verdict: VerdictDocument) -> list[str]:
 _PREFILLS: Mapping[What | None, str] = {
     None: "To be prefilled by",
     What.PREFILLED: "Prefilled by",
-    What.OVER: "Prefilled by",
+    What.OVER: "Sent to be prefilled by",
     What.OVERDUE: "Sent to be prefilled by",
 }
-"""How it begins, by what came of the prefill; whatever else came, it was not done there."""
+"""How it begins, by what came of the prefill; whatever else came, nobody says that it was done there."""
 _UNSPLIT: Mapping[str, str] = {
     "few_tokens": "too few tokens of the prompt were not cached there (disaggregation.uncached_tokens)",
     "unknown_length": "the prompt's length is not known, and such a prompt is not split",
@@ -242,7 +185,6 @@ _NOT_TO_PREFILL: Mapping[Reason, str] = {
     Reason.OUTSCORED: "it would have counted more",
     Reason.LOST_TIE: "it would have counted as much, and the tie went to another",
 }
-_PAUSED = "prefills failed there one after the other, so it is left alone for a while"
 
 
 def _split(document: ExplanationDocument, winner: VerdictDocument) -> list[str]:
@@ -257,14 +199,16 @@ def _split(document: ExplanationDocument, winner: VerdictDocument) -> list[str]:
     else:
         text = (
             f"{lead} {other} (expected {span(pair.prefill)}){had}, KV in {span(pair.transfer)}, "
-            f"decoded by {pod} (queue, load and what others wait: {span(pair.decode)})"
+            f"decoded by {pod} (expected {span(pair.decode)}: the whole answer, what a load there outlasts the prefill "
+            f"by, and what others wait); together {span(pair.together)}"
         )
-        text = text if pair.alone is None else f"{text}; {pod} alone was expected to take {span(pair.alone)}"
+        if pair.alone is not None:
+            text += f"; {pod} alone, the prefill included, was expected to take {span(pair.alone)}"
     return [text, *_came(document, pod)]
 
 
 def _alone(pod: PodName, document: ExplanationDocument) -> list[str]:
-    pair, why = document.pair, _UNSPLIT.get(document.unsplit or "")
+    pair, why = document.pair, _why_unsplit(document)
     because = "" if why is None else f", since {why}"
     if pair is None:
         return [] if why is None else [f"{pod} prefills by itself{because}"]
@@ -274,26 +218,40 @@ def _alone(pod: PodName, document: ExplanationDocument) -> list[str]:
     return [f"{pod} prefills by itself{because}: alone it was expected to take {own}, {best}"]
 
 
+def _why_unsplit(document: ExplanationDocument) -> str | None:
+    tokens, least = document.uncached_tokens, document.least_uncached_tokens
+    if document.unsplit != "few_tokens" or tokens is None or least is None:
+        return _UNSPLIT.get(document.unsplit or "")
+    return (
+        f"some {math.floor(tokens):,} tokens of the prompt were not cached there, and another pod prefills from "
+        f"{least:,} on (disaggregation.uncached_tokens)"
+    )
+
+
 def _of_prefill(document: ExplanationDocument) -> What | None:
     return next((came.what for came in reversed(document.came) if came.what in OF_PREFILL), None)
 
 
 def _came(document: ExplanationDocument, pod: PodName) -> Iterable[str]:
     """What came of it since, in order; `pod` was to decode."""
-    other = document.prefill or "the pod that prefills"
+    other, pair = document.prefill or "the pod that prefills", document.pair
+    beside = "" if pair is None else f" (expected {span(pair.prefill + pair.transfer)})"
+    whole = [] if pair is None else [f"prefill and KV were expected in {_both(pair)}"]
     for came in document.came:
         after, told = f"After {span(max(0.0, came.t - document.t))}", f" ({came.why})" if came.why else ""
         match came.what:
             case What.PREFILLED:
-                yield f"{after} the prefill on {other} had gone well"
+                yield f"{after} the prefill on {other} had gone well{beside}"
             case What.OVER:
-                yield f"{after} an answer came{told}, so the prefill was over; nobody said how it had gone"
+                known = "; ".join([*([came.why] if came.why else []), *whole])
+                said = f" ({known})" if known else ""
+                yield f"{after} an answer came{said}; {pod}'s sidecar, if it has one, does not say how it went"
             case What.FAILED:
                 yield f"{after} {pod} said that the prefill on {other} had failed{told}; it did the prefill itself"
             case What.LOST:
                 yield f"{after} {other} was lost in the middle of the prefill; {pod} does the prefill itself"
             case What.OVERDUE:
-                yield f"{after} nobody had said that the prefill was over, so it counts as over on {other}"
+                yield f"{after} nobody had said that the prefill was over{beside}, so it counts as over on {other}"
             case What.LEFT:
                 yield f"{after} the request ended{told}, before its prefill was known to be over"
             case What.MOVED:
@@ -307,13 +265,20 @@ def _came(document: ExplanationDocument, pod: PodName) -> Iterable[str]:
                 pass  # the first sentence says so
 
 
+def _both(pair: SplitCosts) -> str:
+    """Until the KV is there, and until the end: which of them an answer means depends on whether it is streamed."""
+    return f"{span(pair.prefill + pair.transfer)}, the whole in {span(pair.together)}"
+
+
 def _not_to_prefill(document: ExplanationDocument) -> list[str]:
     """One sentence for each reason, with the pods that it kept from the prefill."""
     by_reason: dict[str, list[PodName]] = {}
+    told = {verdict.pod: of_pod(verdict) for verdict in document.verdicts if verdict.reason is not None}
     for verdict in document.prefill_side:
-        if verdict.reason is not None:
-            paused = verdict.paused and verdict.reason is Reason.CIRCUIT_OPEN
-            why = _PAUSED if paused else _NOT_TO_PREFILL.get(verdict.reason, KEPT_OUT[verdict.reason])
+        if verdict.reason is None:
+            continue
+        why = _NOT_TO_PREFILL.get(verdict.reason, of_pod(verdict))
+        if verdict.only or why != told.get(verdict.pod):  # else the sentence of those that decode says so
             by_reason.setdefault(why, []).append(verdict.pod)
     return [f"Not {_listed(pods)} to prefill: {why}" for why, pods in by_reason.items()]
 
@@ -364,18 +329,13 @@ def _then(document: ExplanationDocument) -> str:
 
 def _losers(document: ExplanationDocument) -> list[str]:
     """One sentence for each reason, with the pods that it cost the request."""
-    by_reason: dict[Reason, list[VerdictDocument]] = {}
-    others = [verdict.pod for verdict in document.prefill_side]
+    by_reason: dict[str, list[PodName]] = {}
+    others = [verdict.pod for verdict in document.prefill_side if verdict.only]
     for verdict in document.verdicts:
-        if verdict.reason is Reason.WRONG_ROLE and verdict.pod in others:
-            continue  # it has its own sentence, of the pods that prefill
-        if verdict.reason is not None:
-            by_reason.setdefault(verdict.reason, []).append(verdict)
-    return [f"Not {_names(verdicts)}: {_of(reason)}" for reason, verdicts in by_reason.items()]
-
-
-def _names(verdicts: Sequence[VerdictDocument]) -> str:
-    return _listed([verdict.pod for verdict in verdicts])
+        # Who only prefills has its own sentence, of the pods that prefill.
+        if verdict.reason is not None and verdict.pod not in others:
+            by_reason.setdefault(of_pod(verdict), []).append(verdict.pod)
+    return [f"Not {_listed(pods)}: {why}" for why, pods in by_reason.items()]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -146,11 +146,11 @@ def test_both_ways_of_a_pair_in_figures(admin: str) -> None:
         "KV transfer 0.0100 s",
         "decode 0.0500 s pod-02",
         "together 0.1800 s taken",
-        "alone 0.4000 s",
+        "alone 0.4000 s all on pod-02",
     ]
     at = told.index(figures[0])
     assert told[at : at + len(figures)] == figures
-    assert "alone 0.4000 s taken" in lines("alone", "--admin", admin)
+    assert "alone 0.4000 s all on pod-02, taken" in lines("alone", "--admin", admin)
 
 
 def test_the_side_that_prefills_in_figures(admin: str) -> None:

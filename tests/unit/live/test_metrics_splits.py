@@ -122,7 +122,7 @@ async def test_a_split_decision_explains_itself() -> None:
     assert kept is not None and kept.pair is not None and kept.pair.alone is not None
     assert (kept.prefill, kept.prefill_tier) == ("p", Tier.DISK)
     (sentence,) = (line for line in explained(kept).words if line.startswith("To be prefilled by p"))
-    assert sentence.endswith("; d alone was expected to take 1.4 s.")
+    assert sentence.endswith("; d alone, the prefill included, was expected to take 1.4 s.")
 
 
 def test_llm_ds_names_of_both_times() -> None:

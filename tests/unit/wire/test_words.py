@@ -12,7 +12,7 @@ from lorapick.model.picks import Came, Explanation, PrefillVerdict, Waited, What
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Source, Tier
 from lorapick.testing.published import worked_example
-from lorapick.wire.words import CHOSEN, KEPT_OUT, MOST_NAMES, explained, of_request, span
+from lorapick.wire.words import CHOSEN, MOST_NAMES, explained, span
 
 PLACE = "a place on a pod that can serve it"
 ASKED = "The request for legal (which stood for legal-assistant-v2)"
@@ -51,8 +51,9 @@ def test_a_pair_is_told_with_what_both_ways_were_expected_to_take() -> None:
     said = words(prefill="pod-09", prefill_tier=Tier.CPU, pair=PAIR)
     assert (
         "To be prefilled by pod-09 (expected 0.12 s), which had the adapter in host memory and had to load it into a "
-        "slot, KV in 0.01 s, decoded by pod-02 (queue, load and what others wait: 0.05 s); pod-02 alone was expected "
-        "to take 0.4 s." in said
+        "slot, KV in 0.01 s, decoded by pod-02 (expected 0.05 s: the whole answer, what a load there outlasts the "
+        "prefill by, and what others wait); together 0.18 s; pod-02 alone, the prefill included, was expected to take "
+        "0.4 s." in said
     )
     assert said[-1] == (
         "If pod-02 could not be reached, or was lost before its answer began, the gateway would go on to pod-05."
@@ -62,7 +63,13 @@ def test_a_pair_is_told_with_what_both_ways_were_expected_to_take() -> None:
 @pytest.mark.parametrize(
     ("what", "pod", "why", "lead", "told"),
     [
-        (What.PREFILLED, "pod-09", None, "Prefilled", "After 0.5 s the prefill on pod-09 had gone well."),
+        (
+            What.PREFILLED,
+            "pod-09",
+            None,
+            "Prefilled",
+            "After 0.5 s the prefill on pod-09 had gone well (expected 0.13 s).",
+        ),
         (
             What.FAILED,
             "pod-09",
@@ -89,14 +96,17 @@ def test_a_pair_is_told_with_what_both_ways_were_expected_to_take() -> None:
             "pod-09",
             None,
             "Sent to be prefilled",
-            "After 0.5 s nobody had said that the prefill was over, so it counts as over on pod-09.",
+            "After 0.5 s nobody had said that the prefill was over (expected 0.13 s), so it counts as over on pod-09.",
         ),
         (
             What.OVER,
             "pod-09",
             "status 503",
-            "Prefilled",
-            "After 0.5 s an answer came (status 503), so the prefill was over; nobody said how it had gone.",
+            "Sent to be prefilled",
+            (
+                "After 0.5 s an answer came (status 503; prefill and KV were expected in 0.13 s, the whole in 0.18 s); "
+                "pod-02's sidecar, if it has one, does not say how it went."
+            ),
         ),
         (
             What.LEFT,
@@ -157,6 +167,39 @@ def test_who_could_not_prefill_is_told_with_its_own_reason() -> None:
     assert not [line for line in said if "p3" in line]
 
 
+def test_too_few_tokens_are_told_with_their_number_and_the_limit() -> None:
+    said = words(unsplit="few_tokens", uncached_tokens=130.9, least_uncached_tokens=256)
+    assert (
+        "pod-02 prefills by itself, since some 130 tokens of the prompt were not cached there, and another pod "
+        "prefills from 256 on (disaggregation.uncached_tokens)." in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("silent", "why"),
+    [
+        (True, "the pod does not answer"),
+        (False, "the adapter failed to load a short while ago, there or on several pods"),
+    ],
+)
+def test_a_pod_that_is_silent_and_one_that_failed_to_load_are_told_apart(silent: bool, why: str) -> None:
+    winner, other, *rest = worked_example().verdicts
+    lost = msgspec.structs.replace(other, reason=Reason.CIRCUIT_OPEN, score=None, silent=silent)
+    assert f"Not {other.pod}: {why}." in words(verdicts=(winner, lost, *rest))
+
+
+@pytest.mark.parametrize("only", [True, False])
+def test_a_dead_pod_has_one_sentence(only: bool) -> None:
+    winner, other, *rest = worked_example().verdicts
+    lost = msgspec.structs.replace(other, reason=Reason.CIRCUIT_OPEN, score=None, silent=True)
+    prefills = PrefillVerdict(
+        pod=other.pod, chosen=False, reason=Reason.CIRCUIT_OPEN, tier=Tier.DISK, silent=True, only=only
+    )
+    said = words(verdicts=(winner, lost, *rest), prefill_side=(prefills,))
+    (line,) = [line for line in said if line.startswith(f"Not {other.pod}")]
+    assert line == f"Not {other.pod}{' to prefill' if only else ''}: the pod does not answer."
+
+
 def test_a_pair_that_was_not_taken() -> None:
     assert (
         "pod-02 prefills by itself: alone it was expected to take 0.4 s, with the best pod to prefill 0.18 s."
@@ -178,17 +221,6 @@ def test_pods_that_were_chosen_by_themselves() -> None:
 
 def test_a_request_that_nobody_could_split_has_no_word_of_it() -> None:
     assert not [sentence for sentence in words() if "refill" in sentence]
-
-
-@pytest.mark.parametrize("reason", Reason)
-def test_each_reason_has_words_for_a_pod_and_for_a_request(reason: Reason) -> None:
-    assert KEPT_OUT[reason]
-    assert of_request(reason)
-    lost = [msgspec.structs.replace(each, won=False, reason=reason) for each in worked_example().verdicts]
-    for outcome in ("held", "rejected"):
-        said = words(outcome=outcome, reason=reason, verdicts=tuple(lost), told="no. Really.")
-        assert f"({reason})" in said[0]
-        assert any(sentence.startswith("Not pod-02, pod-05, pod-07: ") for sentence in said)
 
 
 @pytest.mark.parametrize("chosen", [*CHOSEN, None])

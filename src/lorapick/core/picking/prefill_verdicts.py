@@ -16,12 +16,12 @@ from lorapick.core.picking.pairing import load_costs
 from lorapick.core.picking.policy import Policy
 from lorapick.core.picking.prefillers import Asked, as_leg
 from lorapick.core.picking.query import FleetView, Query
-from lorapick.core.picking.verdicts import judge
+from lorapick.core.picking.verdicts import SILENT, judge
 from lorapick.model.disaggregation import Decide
 from lorapick.model.picks import Pick, PrefillVerdict
 from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Tier
-from lorapick.model.units import PodName, Seconds
+from lorapick.model.units import PodName, Seconds, Tokens
 
 FEW_TOKENS, UNKNOWN_LENGTH, DEARER, NOBODY = "few_tokens", "unknown_length", "dearer", "nobody_prefills"
 """Words of `Explanation.unsplit`."""
@@ -47,11 +47,29 @@ def why_unsplit(side: Side | None, query: Query, *, view: FleetView, pick: Pick)
     return DEARER if pick.pair is not None else NOBODY
 
 
+def uncached_there(
+    side: Side | None, query: Query, *, view: FleetView, pick: Pick
+) -> tuple[float | None, Tokens | None]:
+    """Prompt tokens that the pod which decodes had not cached, and from how many on another one prefills.
+
+    None where nobody knows, and where something else decides.
+    """
+    if side is None or side.asked is None or pick.pod is None:
+        return None, None
+    found = query.uncached(_row(view, pick.pod), side.asked.tokens)
+    return found, side.asked.settings.uncached_tokens if _tokens_decide(side) else None
+
+
+def _tokens_decide(side: Side) -> bool:
+    assert side.asked is not None
+    decide = side.asked.settings.decide
+    return decide is Decide.TOKENS if side.joint else decide is not Decide.ALWAYS
+
+
 def _few(side: Side, query: Query, *, row: int) -> bool:
     asked = side.asked
     assert asked is not None
-    counts = asked.settings.decide is Decide.TOKENS if side.joint else asked.settings.decide is not Decide.ALWAYS
-    return counts and query.uncached(row, asked.tokens) < asked.settings.uncached_tokens
+    return _tokens_decide(side) and query.uncached(row, asked.tokens) < asked.settings.uncached_tokens
 
 
 def _row(view: FleetView, name: PodName | None) -> int:
@@ -104,9 +122,14 @@ def _compared(
         reason = REASONS[veto(leg_query, view, row=row, now=now)] or _left_out(asked, query, row=row)
         if reason is not None:
             made = PrefillVerdict(pod=pod.name, chosen=False, reason=reason, tier=made.tier, paused=row in asked.paused)
-        found.append(made)
+        found.append(_placed(made, view, row=row))
     taken = next((verdict for verdict in found if verdict.pod == pick.prefill), None)
     return [_lost(verdict, taken) for verdict in found]
+
+
+def _placed(made: PrefillVerdict, view: FleetView, *, row: int) -> PrefillVerdict:
+    """The verdict, with what its pod is like."""
+    return replace(made, silent=view.gate[row] == SILENT, only=bool(view.prefill_only[row]))
 
 
 def _left_out(asked: Asked, query: Query, *, row: int) -> Reason | None:
@@ -172,7 +195,8 @@ def _judged(
             reason = Reason.LOST_TIE if score >= won else Reason.OUTSCORED
         paused = each.row in asked.paused
         tier = _tier(query, each.row)
-        found.append(PrefillVerdict(pod=name, chosen=chosen, reason=reason, tier=tier, score=score, paused=paused))
+        made = PrefillVerdict(pod=name, chosen=chosen, reason=reason, tier=tier, score=score, paused=paused)
+        found.append(_placed(made, view, row=each.row))
     return found
 
 

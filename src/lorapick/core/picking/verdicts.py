@@ -21,6 +21,8 @@ from lorapick.model.reasons import Reason
 from lorapick.model.tiers import Evidence, Tier
 from lorapick.model.units import Ratio, Seconds
 
+SILENT = CODE[Reason.CIRCUIT_OPEN]
+"""What stands in the column `gate` of a pod that does not answer; adapters that failed to load are in masks."""
 Heard = tuple[int, Seconds, Seconds | None, Evidence | None]
 """What the table knew of an adapter on one pod, beside tier and source: row, since when, when something last spoke of
 it, what. A plain tuple: one is made for each pod at each decision."""
@@ -156,6 +158,7 @@ def _verdict(query: Query, view: FleetView, *, pod: Judged, policy: Policy, lost
         max_queue=int(view.max_queue[pod.row]),
         gpu_source=view.gpu_source[pod.row],
         pinned=bool(code is not None and code & PINNED),
+        silent=view.gate[pod.row] == SILENT,
     )
 
 

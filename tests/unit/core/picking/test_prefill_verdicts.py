@@ -184,3 +184,28 @@ def test_the_slow_twin_agrees_with_the_choice(requests):
             book.prefilled(f"q{number}")
             book.end(f"q{number}", status=200)
         book.now += 0.01
+
+
+def test_too_few_tokens_are_said_with_their_number():
+    book = book_of("prefill", "decode")
+    book.arrive("legal", **SHORT)
+    explanation = book.explain("r1")
+    assert (explanation.uncached_tokens, explanation.least_uncached_tokens) == (20, 256)
+    assert [line for line in explained(explanation).words if "some 20 tokens" in line and "from 256 on" in line]
+
+
+def test_where_cost_decides_there_is_no_limit():
+    book = book_of("prefill", "decode", decide=Decide.COST)
+    book.arrive("legal", **SHORT)
+    explanation = book.explain("r1")
+    assert (explanation.uncached_tokens, explanation.least_uncached_tokens) == (20, None)
+
+
+@pytest.mark.parametrize("choice", [*Choice])
+def test_a_dead_pod_that_only_prefills_has_one_sentence(choice):
+    book = book_of("prefill", "decode", "prefill", choice=choice)
+    book.silent("p1", SilentWhy.REFUSED)
+    book.arrive("legal", **LONG)
+    assert (side(book)["p1"].silent, side(book)["p1"].only, side(book)["p3"].silent) == (True, True, False)
+    said = [line for line in explained(book.explain("r1")).words if line.startswith("Not p1")]
+    assert said == ["Not p1 to prefill: the pod does not answer."]
