@@ -3,8 +3,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lorapick.core.picking.links import link_speed
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.podserver.adapters_file import read_adapters
+from lorapick.live.podserver.options import HandoverOptions
 from lorapick.live.stack_options import (
     PickerPlace,
     StackOptions,
@@ -15,6 +17,7 @@ from lorapick.live.stack_options import (
     pod_command,
     pods_document,
 )
+from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits, Role
 from lorapick.wire.config.document import Report, parse_document
 from lorapick.wire.config.pods import PodDefaults, pods
@@ -118,6 +121,13 @@ def test_each_picker_has_a_history_of_its_own():
         for number in (0, 1)
     ]
     assert names == ["/state/demand.sqlite", "/state/demand.sqlite.1"]
+
+
+def test_pods_of_two_sides_count_as_linked_as_fast_as_they_are():
+    first, *_, last = emulated_pods(StackOptions(pods=3, prefill=1))
+    speed = link_speed(first, last, settings=DisaggregationSettings())
+    assert speed == HandoverOptions().kv_bandwidth
+    assert {pod.zone for pod in emulated_pods(StackOptions(pods=3))} == {None}
 
 
 def test_adapters_are_for_the_base_model_of_the_emulated_pods():
