@@ -223,8 +223,6 @@ TESTED_ELSEWHERE = {
     "wire/engines/dcgm.py": "wire/engines/test_other_engines.py",
     "wire/engines/lorax.py": "wire/engines/test_other_engines.py",
     "wire/engines/readings.py": "wire/engines/test_other_engines.py",
-    "wire/engines/sglang.py": "wire/engines/test_other_engines.py",
-    "wire/engines/trtllm.py": "wire/engines/test_other_engines.py",
     "wire/extproc/chunking.py": "wire/extproc/test_messages.py",
     "wire/extproc/commands.py": "wire/extproc/test_session.py",
     "wire/extproc/errors.py": "wire/extproc/test_session_refusals.py",

@@ -1,7 +1,8 @@
 """Ask a running picker's admin API, for commands that show what it says, or change what it wants.
 
-In: the API's URL, a path, a body; from the environment the token, and the authority of a picker with TLS. Out: the body
-of the answer, or an error that says what to do. Exit codes: 2 when what was asked for is no good or nobody answers, 1 when the picker refuses.
+In: the API's URL, a path, a body; from the environment the token, and the authority of a picker with TLS. Out: the
+answer's body, or an error that says what to do. Exit codes: 2 when what was asked for is no good or nobody answers, 1
+when the picker refuses.
 Not here: what the answers mean (see `wire.api`, `wire.admin_answers`, `live.publish`).
 """
 

@@ -210,6 +210,4 @@ def holds_are_bounded(state: FleetState) -> None:
             assert row in state.loads, f"{request_id}: held for row {row}, which has no pod"
         else:
             passed = flight.trial is not None and flight.trial.passed
-            assert passed or flight.pod is not None, (
-                f"{request_id}: neither held nor dispatched; nothing will wake it"
-            )
+            assert passed or flight.pod is not None, f"{request_id}: neither held nor dispatched; nothing will wake it"

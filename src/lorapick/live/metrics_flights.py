@@ -11,7 +11,6 @@ from lorapick.model.requests import Request
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds
 
-
 PASSED_ON = "passed_on"
 """In place of the reason of a wait: it does not wait, the gateway has it and has not said where."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from lorapick.core.arms_report import compare, quantiles, report_of_rows, share
 from lorapick.core.arms_tally import ArmTally, Durations, WouldTally
-from lorapick.model.arms import Arm, Mode, ModeKind, ArmVerdict
+from lorapick.model.arms import Arm, ArmVerdict, Mode, ModeKind
 from lorapick.model.ledger import RequestRow
 from lorapick.model.requests import Outcome
 

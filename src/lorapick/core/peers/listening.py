@@ -39,10 +39,10 @@ def on_reported(state: FleetState, event: PeerReported, *, now: Seconds) -> list
     peer.pins = event.pins
     if marks.pin():
         wake(state, now=now)
-    return [*effects, *_loads(state, peer, event, now=now)]
+    return [*effects, *_loads(state, peer, event=event, now=now)]
 
 
-def _loads(state: FleetState, peer: Peer, event: PeerReported, *, now: Seconds) -> list[Effect]:
+def _loads(state: FleetState, peer: Peer, *, event: PeerReported, now: Seconds) -> list[Effect]:
     """Loads that began and ended since its last report."""
     before = peer.loads
     peer.loads = {

@@ -84,6 +84,7 @@ class Placement:
 
     __slots__ = (
         "_weekend",
+        "acts",
         "ahead",
         "asked_version",
         "assigned",
@@ -92,7 +93,6 @@ class Placement:
         "called",
         "claims",
         "commands",
-        "acts",
         "commands_pods",
         "deprioritised",
         "drift",

@@ -19,7 +19,6 @@ from lorapick.live.podserver.bodies import LoadBody, UnloadBody, read_body
 from lorapick.live.podserver.driver import PodDriver
 from lorapick.live.podserver.options import CATALOGUE_ROOT, PodServerOptions, adapter_spec
 from lorapick.live.podserver.refusals import (
-    RefusalError,
     internal,
     invalid_input,
     not_found,

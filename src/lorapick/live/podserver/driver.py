@@ -218,7 +218,7 @@ class PodDriver:
         self._wake.set()
 
     def know(self, adapter: AdapterSpec) -> None:
-        """Register an adapter and load nothing, as TensorRT-LLM at its first request. Raises as `PodEngine.register`."""
+        """Register an adapter and load nothing, as TensorRT-LLM until a request; raises as `PodEngine.register`."""
         self._live()
         self._engine.register(adapter)
         self._specs[adapter.name] = adapter

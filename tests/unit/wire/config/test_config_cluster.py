@@ -53,6 +53,6 @@ def test_everything_that_can_be_said():
     ],
 )
 def test_what_is_wrong_is_said(text, says):
-    with pytest.raises(ConfigError, match="l.yaml:1") as refused:
+    with pytest.raises(ConfigError, match=r"l\.yaml:1") as refused:
         read(text)
     assert says in str(refused.value)

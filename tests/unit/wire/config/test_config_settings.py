@@ -183,8 +183,10 @@ def test_one_mistake_gives_one_message(text: str, problem: str) -> None:
         ),
         (
             "{kubernetes: {}}",
-            "l.yaml:1:25: discovery.kubernetes: must have one of pool and selector; has neither; an InferencePool has "
-            "a selector",
+            (
+                "l.yaml:1:25: discovery.kubernetes: must have one of pool and selector; has neither; an InferencePool "
+                "has a selector"
+            ),
         ),
         ("pods.yaml", 'l.yaml:1:12: discovery: must be a mapping (key: value) (found "pods.yaml")'),
     ],

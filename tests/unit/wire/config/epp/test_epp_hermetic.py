@@ -104,5 +104,6 @@ def test_prefill_by_the_file():
     ]
     book = Playbook(pods=pods, adapters=NAMES, settings=settings)
     book.report("decode-n1", waiting=3)
-    assert book.arrive(TARGET, prompt_tokens=16) == ["r1 -> decode-n2 (disk) after prefill-n2 else decode-n1, prefill-n2"]
+    went = book.arrive(TARGET, prompt_tokens=16)
+    assert went == ["r1 -> decode-n2 (disk) after prefill-n2 else decode-n1, prefill-n2"]
     assert book.arrive(TARGET, prompt_tokens=15) == ["r2 -> decode-n2 (disk) else decode-n1"]
