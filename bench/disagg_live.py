@@ -40,6 +40,8 @@ AWAY = 1.0
 """Seconds for which a killed pod is away."""
 PATIENCE = 60.0
 """Seconds after which a request without an answer counts as lost."""
+RESTART = 30.0
+"""Seconds within which a picker that its watchdog started anew answers again."""
 _SERVED = re.compile(rb"lorapick/([^/\"]*)/([^/\"]*)/([^/\"]*)")
 """What an emulated pod says of an answer: who gave it, under which adapter, and where that came from."""
 
@@ -111,6 +113,9 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Answers of pods that only prefill."""
     p95: float = 0.0
     """Seconds."""
+    restarted: bool = False
+    """Whether the picker was started anew meanwhile, as its watchdog does on a machine that is too slow: then its own
+    counts (arrivals, left, late, split) are those since then, and what it had reserved is forgotten."""
     kills: list[Kill] = []
     losses: list[Lost] = []
 
@@ -183,11 +188,12 @@ class _Run:
         self._latencies: list[float] = []
         self._chance = random.Random(sizes.seed)
         self._counted: Counter[str] = Counter()
+        self._began = 0.0
         self._prefilling = [pod.name for pod in stack.pods if pod.role is Role.PREFILL]
 
     async def all(self, *, kills: int) -> None:
         sizes = self.sizes
-        before = await self._counts()
+        before, began = await self._counts(), await self._picker_began()
         names = self._names()
         deaths = {round(sizes.requests * (number + 1) / (kills + 1)) for number in range(kills)}
         seats = asyncio.Semaphore(sizes.at_once or sizes.requests)
@@ -201,9 +207,10 @@ class _Run:
             if not sizes.at_once:
                 await asyncio.sleep(self._chance.expovariate(sizes.rate))
         await asyncio.gather(*asked)
-        if not await becomes_true(self._at_rest, within=10.0):
+        if not await becomes_true(self._at_rest, within=RESTART):
             raise RuntimeError("requests have ended that the picker still counts in flight, or keeps a slot for")
         self._conclude(before, await self._counts())
+        self.outcome.restarted = await self._picker_began() != began
 
     def _names(self) -> list[str]:
         """Of the adapters that are asked for, in order."""
@@ -274,14 +281,35 @@ class _Run:
         raise RuntimeError(f"Envoy knows no pod at {address}")
 
     async def _at_rest(self) -> bool:
-        async with self.session.get(self.stack.admin + "/v1/fleet") as answer:
-            pods = (await answer.json())["pods"]
-        return not any(pod["reserved"] or pod["prefill_tokens"] or pod["in_flight"] for pod in pods)
+        fleet = await self._fleet()
+        pods = [] if fleet is None else fleet["pods"]
+        busy = any(pod["reserved"] or pod["prefill_tokens"] or pod["in_flight"] for pod in pods)
+        return fleet is not None and not busy
+
+    async def _fleet(self) -> dict[str, Any] | None:
+        """What the picker says; None: it is being started anew."""
+        try:
+            async with self.session.get(self.stack.admin + "/v1/fleet") as answer:
+                return await answer.json() if answer.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError):
+            return None
+
+    async def _picker_began(self) -> float:
+        """When the picker's process began, by its own word; waits for one that is being started."""
+        if not await becomes_true(self._answers, within=RESTART):
+            raise RuntimeError(f"the picker has not answered for {RESTART:g} s")
+        return self._began
+
+    async def _answers(self) -> bool:
+        fleet = await self._fleet()
+        self._began = 0.0 if fleet is None else float(fleet["started_at"])
+        return fleet is not None
 
     async def _counts(self) -> Counter[str]:
         found: Counter[str] = Counter()
         for pod in self.stack.pods:
             found += await self._pod_counts(pod.address)
+        await self._picker_began()  # so that it answers
         for sample in await self._samples(self.stack.metrics):
             if sample.name in _PICKERS:
                 found[_PICKERS[sample.name]] += sample.value
@@ -323,6 +351,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps(figures(found), indent=1))
         return
     print("\n".join(table(found)))
+    restarted = [outcome.name for outcome in found if outcome.restarted]
+    if restarted:
+        print(f"the picker was started anew in: {', '.join(restarted)}; figures of these runs say nothing")
 
 
 def figures(found: Sequence[Outcome]) -> dict[str, Any]:

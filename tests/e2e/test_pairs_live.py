@@ -12,17 +12,27 @@ from bench.disagg_live import Sizes, play, table
 
 pytestmark = [pytest.mark.e2e, pytest.mark.twin, pytest.mark.timeout(300)]
 SIZES = Sizes(requests=90, at_once=12, each_first=True, kills=4)
+TRIES = 3
 MOST_SPLIT = 0.8
 """Share of requests: nobody waits for a pod that prefills, so a few are not when all of these are busy."""
 MOST_LOADS = 2.2
 """Times those of pods that do both: each adapter is needed on either side."""
 
 
+def undisturbed(names):
+    """Of a stack whose picker ran through: a machine that stands still for long has it started anew by its watchdog."""
+    for _ in range(TRIES):
+        found = asyncio.run(play(*names, sizes=SIZES))
+        if not any(outcome.restarted for outcome in found):
+            return found
+    pytest.fail(f"the picker was started anew in each of {TRIES} plays of {names}")
+
+
 @pytest.fixture(scope="module")
 def played():
     """What came of each run, by name."""
     stacks = [["pods that do both"], ["pairs, jointly", "pairs, pods killed"], ["pairs, independently"]]
-    found = [outcome for names in stacks for outcome in asyncio.run(play(*names, sizes=SIZES))]
+    found = [outcome for names in stacks for outcome in undisturbed(names)]
     print("", *table(found), sep="\n")
     return {outcome.name: outcome for outcome in found}
 

@@ -207,6 +207,7 @@ CASES = [
     Case("pressure", alert("pressure"), {1: {"LorapickPressure"}}),
     Case("queues", alert("queues"), {1: {"LorapickQueues"}}),
     Case("quarantine", alert("quarantine"), {1: {"LorapickQuarantine"}}),
+    Case("nobody prefills", alert("no_prefill"), {1: {"LorapickNoPrefill"}}),
     Case("pickers cannot agree", alert("peers_down"), {1: {"LorapickPeersDown"}}),
     Case("none of them", {f'lorapick_alert{{alert="{name}"}}': still(0) for name in ("convoy", "queues")}, {15: set()}),
     Case("a pin is missing", {"lorapick_pins_missing": still(1)}, {4: set(), 6: {"LorapickPinsMissing"}}),

@@ -1,8 +1,8 @@
 """`lorapick config check FILE`: say what is wrong with a configuration, all of it, before anything is started.
 
 In: a configuration file, and the pods file and catalogue that it names. Out: one line when all is good, and one for
-each key that no part acts on yet and each role of pods that leaves them without requests; else a line per problem and
-exit code 2. Not here: what is right (`wire.config`).
+each key that no part acts on yet, each role of pods that cannot work and each pin that cannot be met; else a line per
+problem and exit code 2. Not here: what is right (`wire.config`).
 """
 
 import json
@@ -19,6 +19,7 @@ from lorapick.live.ledger.file import LedgerError, check_place
 from lorapick.model.settings import DiscoverySettings
 from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
 from lorapick.wire.config.later import HEADING
+from lorapick.wire.config.pins import PINS_HEADING, pins_that_cannot_be
 from lorapick.wire.config.roles import ROLES_HEADING, roles_in_words
 
 
@@ -38,6 +39,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """How many pods have which role; empty where all do both."""
     useless: tuple[str, ...]
     """Pods whose role leaves them, or their model, without requests."""
+    pins: tuple[str, ...]
+    """Pins that cannot be met by the pods of the list."""
     later: tuple[Later, ...]
     """Keys that no part acts on yet."""
 
@@ -82,6 +85,10 @@ def _say(checked: Checked) -> None:
         print(f"\n{ROLES_HEADING}:")
         for line in checked.useless:
             print(f"  {line}")
+    if checked.pins:
+        print(f"\n{PINS_HEADING}:")
+        for line in checked.pins:
+            print(f"  {line}")
     if checked.later:
         print(f"\n{HEADING}:")
         for line in one_per_key(checked.later):
@@ -110,6 +117,7 @@ def examine(file: Path) -> Checked:
         pods_from=_pods_from(settings.discovery),
         roles=roles_in_words(loaded.pods),
         useless=loaded.useless_roles,
+        pins=pins_that_cannot_be(settings.adapters, loaded.pods) if loaded.pods else (),
         later=loaded.later,
     )
 

@@ -5,18 +5,24 @@ problem of the configuration, its pods file, its `EndpointPickerConfig` and its 
 Not here: what is right (see `wire.config`), and following files that change (see `live.discovery`).
 """
 
+import re
 from pathlib import Path
 
 import msgspec
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.live.catalogue import CatalogueError, with_catalogue
+from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError, Later, Problem, later_keys, parse_settings, unreadable
 from lorapick.wire.config.epp import is_endpoint_picker, parse_endpoint_picker, with_endpoint_picker
 from lorapick.wire.config.roles import useless_roles
 from lorapick.wire.podsfile import parse_pods
+
+_KEYS = DisaggregationSettings.__struct_fields__
+_SECTION = re.compile(rb"^disaggregation[ \t]*:(.*(?:\n(?:[ \t#].*)?)*)", re.MULTILINE)
+"""The text of the section on pairs, where the document is a mapping in lines."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +38,17 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def useless_roles(self) -> tuple[str, ...]:
-        """Pods whose role leaves them, or their model, without requests; one line each."""
-        return useless_roles(self.pods, decide=self.settings.disaggregation.decide)
+        """What cannot work of the pods' roles, one line each; nothing where pods are not known before the start."""
+        decide = self.settings.disaggregation.decide
+        return useless_roles(self.pods, decide=decide, configured=self._asks_for_pairs)
+
+    @property
+    def _asks_for_pairs(self) -> bool:
+        """Whether somebody wrote a section on pairs. A list of all defaults, as in the example, asks for nothing."""
+        if self.settings.disaggregation != DisaggregationSettings():
+            return True
+        written = _SECTION.search(self.content)
+        return written is not None and any(key.encode() not in written[1] for key in _KEYS)
 
     @property
     def pods_file(self) -> Path | None:

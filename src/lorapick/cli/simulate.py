@@ -12,9 +12,9 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
-from rich.console import Console
 
 from lorapick.cli.capacity_table import print_capacities, print_capacities_expected
+from lorapick.cli.fitting_table import console as out
 from lorapick.cli.progress_bar import progress_bar
 from lorapick.cli.simulate_series import play_with_series
 from lorapick.cli.simulation_plan import SimulationError, SimulationPlan, plan_of
@@ -96,7 +96,7 @@ def _runs(plan: SimulationPlan, *, as_json: bool, html: Path | None, series: Pat
         else:
             reports = (_with_series(plan, series, told),)
     compared = compare(reports)
-    console = Console()
+    console = out()
     if as_json:
         _print(_document(scenario, reports, compared))
     else:
@@ -128,7 +128,7 @@ def _family(plan: SimulationPlan, *, as_json: bool) -> None:
     if as_json:
         _print([_point(played) for played in results])
     else:
-        print_family(Console(), plan.scenario, results)
+        print_family(out(), plan.scenario, results)
 
 
 def _point(played: Played) -> dict[str, Any]:
@@ -151,8 +151,8 @@ def _capacity(plan: SimulationPlan, *, as_json: bool) -> None:
         document = {"capacities": found, "without_swaps": best, "expect": rows}
         _print(msgspec.to_builtins(document))
     else:
-        print_capacities(Console(), plan.scenario, found, without_swaps=best)
-        print_capacities_expected(Console(), rows)
+        print_capacities(out(), plan.scenario, found, without_swaps=best)
+        print_capacities_expected(out(), rows)
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from lorapick.cli.fitting_table import print_table
 from lorapick.model.pods import Role
 from lorapick.model.units import Seconds
 from lorapick.sim.compare import Comparison, Estimate, estimate
@@ -130,12 +129,17 @@ def print_details(console: Console, played: Sequence[Played], *, keys: Sequence[
     """Figures by period, by groups of adapters and by role; nothing for scenarios that ask for none and have none."""
     if not played:
         return
-    several = len({policy for each in played for policy in each.compared.policies}) > 1
+    several = names_policies([each.compared for each in played], keys=keys)
     left = [*keys, *(("policy",) if several else ())]
     scenario = played[0].scenario
     _print(console, [*left, *period_heads(scenario)], list(_period_lines(played, several=several)))
     _print(console, [*left, *part_heads()], list(_part_lines(played, several=several)))
     _print(console, [*left, *side_heads()], list(_side_lines(played, several=several)))
+
+
+def names_policies(played: Sequence[Comparison], *, keys: Sequence[str] = ()) -> bool:
+    """Whether rows must say their policy: there are several, and no key of the family says it already."""
+    return "policy" not in keys and len({policy for compared in played for policy in compared.policies}) > 1
 
 
 def _period_lines(played: Sequence[Played], *, several: bool) -> Iterator[list[str]]:
@@ -162,13 +166,8 @@ def _side_lines(played: Sequence[Played], *, several: bool) -> Iterator[list[str
 def _print(console: Console, heads: Sequence[str], rows: Rows) -> None:
     if not rows:
         return
-    table = Table()
     named = next(heads.index(head) for head in ("period", "requests for", "pods that") if head in heads)
-    for at, head in enumerate(heads):
-        table.add_column(head, justify="left" if at <= named else "right")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+    print_table(console, heads, rows, named=named + 1)
 
 
 def print_commands(console: Console, reports: Sequence[RunReport], *, of: str = "") -> None:

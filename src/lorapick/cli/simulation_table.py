@@ -12,6 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lorapick.cli import simulation_details as details
+from lorapick.cli.fitting_table import UNBOUNDED, print_table
 from lorapick.cli.simulation_plan import Point
 from lorapick.model.units import Seconds
 from lorapick.sim.compare import Comparison, Estimate, estimate
@@ -29,7 +30,7 @@ HEADLINES = ("p95_ms", "swap_share", "loads", "hit_ratio", "lost_share", "useful
 EXPECTED = ("", "policy", "when", "article", "ours", "note")
 """Columns of the article's figures."""
 NO_FIGURE = "beside the article: it gives no figure for this"
-_UNBOUNDED = 10_000
+EXPECTED_TITLE = "beside the article"
 BOUNDS = {"fewest loads possible, as served": "service_order", "... as arrived": "arrival_order"}
 """Bounds below the number of loads, by what a report calls them."""
 NARROW_BOUNDS = ("fewest as served", "fewest as arrived")
@@ -49,7 +50,7 @@ def print_comparison(console: Console, scenario: Scenario, compared: Comparison,
         words: [bound(reports, policy, name=name) for policy in compared.policies] for words, name in BOUNDS.items()
     }
     table = _by_metric(compared.policies, metrics, bounds)
-    if Measurement.get(console, console.options.update(max_width=_UNBOUNDED), table).maximum <= console.width:
+    if Measurement.get(console, console.options.update(max_width=UNBOUNDED), table).maximum <= console.width:
         console.print(table)
     else:
         console.print(_by_policy(compared.policies, metrics, bounds, width=console.width))
@@ -151,13 +152,9 @@ def print_expected(console: Console, scenario: Scenario, compared: Comparison) -
     """The article's figures beside ours, for the policies that ran."""
     if not scenario.expect:
         console.print(NO_FIGURE, highlight=False)
-    table = Table(title="beside the article", title_justify="left")
-    for name in EXPECTED:
-        table.add_column(name, justify="right" if name in ("article", "ours") else "left")
-    for row in expected_rows(scenario, compared):
-        table.add_row(*row)
-    if table.row_count:
-        console.print(table)
+    rows = list(expected_rows(scenario, compared))
+    if rows:
+        print_table(console, EXPECTED, rows, named=3, title=EXPECTED_TITLE)
 
 
 def expected_rows(scenario: Scenario, compared: Comparison) -> Iterator[list[str]]:
@@ -193,23 +190,20 @@ def print_family(console: Console, scenario: Scenario, results: Sequence[Played]
         console.print(
             f"with {', '.join(f'{key}={value}' for key, value in fixed.items())}", highlight=False, markup=False
         )
-    table = Table()
     played = [compared for _, _, compared in results if compared is not None]
     names = family_metrics(played)
-    several = len({policy for compared in played for policy in compared.policies}) > 1
-    for key in (*map(_last, keys), *(("policy",) if several else ())):
-        table.add_column(key, no_wrap=True)
-    for label in (*(METRICS[name].label for name in names), NARROW_BOUNDS[0]):
-        table.add_column(label, justify="right")
+    several = details.names_policies(played, keys=[*map(_last, keys)])
+    left = (*map(_last, keys), *(("policy",) if several else ()))
+    rows: list[list[str]] = []
     for point, reports, compared in results:
         if compared is None:
-            table.add_row(*_at(point, keys), *([""] if several else []), "cannot be")
+            rows.append([*_at(point, keys), *([""] if several else []), "cannot be"])
             continue
         for policy in compared.policies:
             cells = [estimated(compared.of(name, policy), METRICS[name]) for name in names]
             named = [policy] if several else []
-            table.add_row(*_at(point, keys), *named, *cells, bound(reports, policy, name="service_order"))
-    console.print(table)
+            rows.append([*_at(point, keys), *named, *cells, bound(reports, policy, name="service_order")])
+    print_table(console, [*left, *(METRICS[name].label for name in names), NARROW_BOUNDS[0]], rows, named=len(left))
     _print_family_details(console, keys, results)
     _print_family_expected(console, keys, results)
     for point, _, _ in results:
@@ -247,8 +241,7 @@ def _last(key: str) -> str:
 
 
 def _at(point: Point, keys: Sequence[str]) -> list[str]:
-    # Values may look like markup: [64, 32, 16, 8].
-    return [escape(point.values[key]) for key in keys]
+    return [point.values[key] for key in keys]
 
 
 def _print_family_expected(console: Console, keys: Sequence[str], results: Sequence[Played]) -> None:
@@ -256,14 +249,17 @@ def _print_family_expected(console: Console, keys: Sequence[str], results: Seque
     found = [list(expected_rows(point.jobs[0].scenario, compared)) for point, _, compared in played if compared]
     for line in said_of_all(found):
         console.print(f"beside the article: {line}", highlight=False)
-    table = Table(title="beside the article", title_justify="left")
-    for name in (*map(_last, keys), *EXPECTED):
-        table.add_column(name, justify="right" if name in ("article", "ours") else "left")
-    for each, rows in zip(played, said_of_some(found), strict=True):
-        for row in rows:
-            table.add_row(*_at(each.point, keys), *row)
-    if table.row_count:
-        console.print(table)
+    heads = [*map(_last, keys)]
+    # The policy stands among the keys already.
+    kept = [at for at, name in enumerate(EXPECTED) if name not in heads]
+    lines = [
+        [*_at(each.point, keys), *(row[at] for at in kept)]
+        for each, rows in zip(played, said_of_some(found), strict=True)
+        for row in rows
+    ]
+    if lines:
+        heads += [EXPECTED[at] for at in kept]
+        print_table(console, heads, lines, named=heads.index("article"), title=EXPECTED_TITLE)
     if not any(found):
         console.print(NO_FIGURE, highlight=False)
 

@@ -5,7 +5,7 @@ a letter or a word beside its colour. Not here: the terminal itself (see `cli.to
 `cli.top_rows`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -18,6 +18,7 @@ from lorapick.cli.top_rows import LEGEND, ORDERS, adapter_lines, adapters_head, 
 from lorapick.live.admin_views import Frame
 from lorapick.live.publish import AlertRow, DecisionRow
 from lorapick.model.alerts import Severity
+from lorapick.model.signals import FleetSignals
 from lorapick.model.units import Seconds
 from lorapick.wire.words import span
 
@@ -126,15 +127,31 @@ def _head(board: Board, frame: Frame, view: View, *, width: int) -> list[Text]:
     loading = sum(pod.loading for pod in board.pods.values())
     asked = f"req/s {fleet.requests_per_second:.1f}  P95 {_time(fleet.latency_p95)}  TTFT P95 {_time(fleet.ttft_p95)}"
     hits = f"hits {_share(fleet.hit_ratio)} (believed {_share(fleet.believed_hit_ratio)})"
-    slots = f"adapters/slots {fleet.active_adapters}/{fleet.slots}  stays {_time(fleet.mean_residency)}"
+    slots = f"adapters/slots {_room(fleet)}  stays {_time(fleet.mean_residency)}"
     waits = f"loading {loading}  held {fleet.waiting}  full queues {fleet.critical_queues}"
     figures = (
         f"{asked}  swaps/s/pod {fleet.swaps_per_second:.2f}  {hits}",
         f"useful {_share(fleet.useful_share)}  {slots}  {waits}",
+        *_splits(fleet),
     )
     lines += [line for each in figures for line in wrapped(Text(each), width, most=2)]
     lines.append(_lines(board))
     return lines
+
+
+def _room(fleet: FleetSignals) -> str:
+    """Active adapters and slots; of either side, where there are two."""
+    sides = [f"{side.side} {side.active_adapters}/{side.slots}" for side in fleet.sides]
+    return ", ".join(sides) if sides else f"{fleet.active_adapters}/{fleet.slots}"
+
+
+def _splits(fleet: FleetSignals) -> Iterator[str]:
+    """How many requests were prefilled on another pod, and why others were not; nothing where none is split."""
+    every = sum(fleet.splits.values())
+    if every:
+        others = {word: count for word, count in fleet.splits.items() if word != "split"}
+        why = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in others.items())
+        yield f"split {fleet.splits.get('split', 0)} of {every} in 10 min{f'  not: {why}' if why else ''}"
 
 
 def _lines(board: Board) -> Text:

@@ -13,6 +13,7 @@ from itertools import islice
 from lorapick.core import thrash_alarms
 from lorapick.core.admission.alerts import WINDOW, Facts, Finding
 from lorapick.core.admission.pressure import Pressure
+from lorapick.core.signals import both_sides
 from lorapick.core.signals.views import new_names
 from lorapick.core.state import FleetState
 from lorapick.model.alerts import Alert
@@ -138,10 +139,22 @@ def _peers_down(state: FleetState, now: Seconds) -> Finding:
     )
 
 
+def _no_prefill(state: FleetState, now: Seconds) -> Finding:
+    rows = both_sides.prefill_rows(state)
+    facts: Facts = {}
+    silent, unreached = (both_sides.silent(state, now=now), both_sides.unreached(state, now=now)) if rows else ([], {})
+    found = bool(unreached) or (bool(rows) and len(silent) == len(rows))
+    if found and silent:
+        facts |= {"pods": _listed(f"{each.pod} {each.why}" for each in silent), "count": len(silent), "of": len(rows)}
+    if unreached:
+        facts |= {"unreached": _listed(f"{pod} ({times} times)" for pod, times in unreached.items())}
+    return Finding(Alert.NO_PREFILL, found, found, after=state.settings.alerts.after, facts=facts)
+
+
 def _listed(names: Iterable[str]) -> str:
     """The first of them, in the order given."""
     return ", ".join(name for name, _ in zip(names, range(MOST_NAMES), strict=False))
 
 
-CONDITIONS: tuple[Condition, ...] = (_new_adapters, _convoy, _pressure, _queues, _quarantine, _peers_down)
+CONDITIONS: tuple[Condition, ...] = (_new_adapters, _convoy, _pressure, _queues, _quarantine, _peers_down, _no_prefill)
 """Of the alerts about admission, in the order of `Alert`; those of thrash come after them."""

@@ -150,6 +150,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
     if load.last_report is None:
         state.placement.hurry(now)  # from now on it may be told something
     load.reported(report, since=since, now=now)
+    state.signals.handovers.scraped(event.pod, report, since=since)
     if state.peers.marks.peers:
         listening.scraped(state, row, since=since)
     state.columns.scraped[row] = state.columns.scraped[row].after(report)

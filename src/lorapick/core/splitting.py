@@ -16,7 +16,7 @@ from lorapick.core.picking.legs import Leg, Legs
 from lorapick.core.picking.pairing import split
 from lorapick.core.picking.pick import pick
 from lorapick.core.picking.policy import Policy
-from lorapick.core.picking.prefill_verdicts import Side
+from lorapick.core.picking.prefill_verdicts import DEARER, FEW_TOKENS, NOBODY, UNKNOWN_LENGTH, Side
 from lorapick.core.picking.prefillers import Asked, as_leg, leg_of
 from lorapick.core.picking.query import Query
 from lorapick.core.placement import giving
@@ -100,7 +100,21 @@ def choose(
         return -1, None
     word, leg, costs = _chosen(state, query, row=row, request=request, policy=policy, draw=draw)
     state.tally.splits[word] += 1
+    state.signals.handovers.decided(
+        word if leg != -1 else _unsplit(state, query, row=row, request=request), now=state.now
+    )
     return leg, costs
+
+
+def _unsplit(state: FleetState, query: Query, *, row: int, request: Request) -> str:
+    """Why a request is not split, in the words of explanations."""
+    tokens, settings = tokens_of(request), state.settings.disaggregation
+    if tokens is None and settings.decide is not Decide.ALWAYS:
+        return UNKNOWN_LENGTH
+    counts = settings.decide is Decide.TOKENS if joint(state) else settings.decide is not Decide.ALWAYS
+    if counts and tokens is not None and query.uncached(row, tokens) < settings.uncached_tokens:
+        return FEW_TOKENS
+    return DEARER if query.legs is not None else NOBODY
 
 
 def would_prefill(
@@ -168,7 +182,8 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     state.legs.begin(flight.request.id, leg)
     state.loads[row].dispatched(now)
     state.columns.leg_turn = row + 1
-    state.signals.dispatched(state.columns.targets[row].pod, now=now)
+    state.signals.dispatched(flight.prefiller, now=now)
+    state.signals.handovers.named(flight.prefiller, name, tokens=known or 0, now=now)
     if flight.blocks:
         state.prefixes.record(row, flight.blocks)
     state.refresh(row)

@@ -132,7 +132,12 @@ def _below(alert: Alert, value: float | None, *, bound: float, after: Seconds) -
 
 
 def _active(fleet: FleetSignals) -> Facts:
-    facts: Facts = {"active": fleet.active_adapters, "slots": fleet.slots, "in_the_last_hour": fleet.distinct_adapters}
+    tight, facts = fleet.tightest, Facts()
+    if tight is None:
+        facts |= {"active": fleet.active_adapters, "slots": fleet.slots}
+    else:
+        facts |= {"side": tight.side.value, "active": tight.active_adapters, "slots": tight.slots}
+    facts["in_the_last_hour"] = fleet.distinct_adapters
     if fleet.active_per_slot is not None:
         facts["ratio"] = round(fleet.active_per_slot, 3)
     return facts

@@ -116,12 +116,15 @@ def _with_insight(picture: Picture, inside: Insight) -> Picture:
         refused=dict(inside.refused),
         pin_problems=dict(inside.pin_problems),
         pin_missing_longest=inside.pin_missing,
+        splits_requests=inside.splits,
+        roles=inside.roles,
     )
 
 
 def _pod(row: PodRow, inside: PodInsight | None) -> PodPicture:
     found = PodPicture(
         name=row.name,
+        role=row.role,
         ready=row.ready,
         reason=row.reason,
         queue_depth=row.queue_depth,

@@ -10,10 +10,12 @@ from typing import NamedTuple
 from lorapick.core.doctor.picture import LoadPicture
 from lorapick.core.signals.traffic import TrafficTable
 from lorapick.live.driver import Driver
+from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.settings import Settings
 from lorapick.model.signals import RATE_WINDOW
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Seconds, Tokens
+from lorapick.wire.config.roles import useless_roles
 
 
 class PodInsight(NamedTuple):
@@ -27,6 +29,9 @@ class PodInsight(NamedTuple):
     base_model: str | None = None
     served_per_second: float = 0.0
     pinned: int = 0
+    unreached: int | None = None
+    """How often it was named to prefill while nothing came to it."""
+    prefills_fail: bool | None = None
 
 
 class Insight(NamedTuple):
@@ -44,6 +49,10 @@ class Insight(NamedTuple):
     pods: Mapping[PodName, PodInsight]
     known_to: Mapping[AdapterName, int] | None
     """Of each declared adapter, how many pods accept its name; None: not all pods have been asked yet."""
+    splits: bool = False
+    """Whether requests are split."""
+    roles: tuple[str, ...] = ()
+    """Roles of pods that cannot work, in words."""
 
 
 def insight(driver: Driver) -> Insight:
@@ -59,6 +68,12 @@ def insight(driver: Driver) -> Insight:
         pin_missing=max((now - since for since in placement.missing_since.values()), default=None),
         known_to={name: registry.accepting(name) for name in state.adapters} if registry.all_asked else None,
         pods={pod.name: _pod(driver, row, now=now) for row, pod in state.columns.live()},
+        splits=state.splits,
+        roles=useless_roles(
+            [pod for _, pod in state.columns.live()],
+            decide=state.settings.disaggregation.decide,
+            configured=state.settings.disaggregation != DisaggregationSettings(),
+        ),
     )
 
 
@@ -88,4 +103,6 @@ def _pod(driver: Driver, row: int, *, now: Seconds) -> PodInsight:
         base_model=None if pod is None else pod.base_model,
         served_per_second=0.0 if track is None else track.asked.total(now) / RATE_WINDOW,
         pinned=sum(row in rows for rows in pinned.values()),
+        unreached=None if pod is None else state.signals.handovers.unreached(pod.name, now=now),
+        prefills_fail=state.legs.failing(row),
     )

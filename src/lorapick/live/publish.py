@@ -139,6 +139,11 @@ class Splits(msgspec.Struct, frozen=True, kw_only=True):
     """Loads that began on a pod that decodes only when the prefill was over."""
     seconds_per_token: Seconds | None = None
     """Of a prefill, as learnt; None: no pod prefills for others."""
+    lately: dict[str, int] = {}
+    """Dispatches of the last 10 minutes: `split`, or why not (`few_tokens`, `unknown_length`, `dearer`,
+    `nobody_prefills`)."""
+    unreached: dict[PodName, int] = {}
+    """Pods that were named to prefill and got nothing, by their own counters, with how often they were named."""
 
 
 class PlacementNow(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from lorapick.core.fleet import Fleet
 from lorapick.core.picking.filters import STALE
 from lorapick.core.placement import sides
 from lorapick.core.placement.commands import Kind
+from lorapick.core.signals.both_sides import unreached
 from lorapick.core.signals.views import look
 from lorapick.live.control.counts import ControlCounts
 from lorapick.live.envoy.watch import EnvoyWatch
@@ -88,7 +89,7 @@ class PublishedViews:
             totals=self._totals(),
             pods=tuple(self._pod(row, pod, now) for row, pod in state.columns.live()),
             placement=self._placement(now),
-            splits=self._splits(),
+            splits=self._splits(now),
             bounds=state.settings.alerts,
             slo=state.settings.slo,
         )
@@ -116,7 +117,7 @@ class PublishedViews:
             plan_version=placement.plan_version,
         )
 
-    def _splits(self) -> Splits:
+    def _splits(self, now: Seconds) -> Splits:
         state = self._driver.fleet.state
         tally = state.tally
         return Splits(
@@ -127,6 +128,8 @@ class PublishedViews:
             reserved_lost=dict(tally.reserved_lost),
             late_loads=tally.late_loads,
             seconds_per_token=state.legs.per_token if state.splits else None,
+            lately=state.signals.handovers.lately(now) if state.splits else {},
+            unreached=unreached(state, now=now),
         )
 
     def _totals(self) -> Totals:

@@ -91,7 +91,12 @@ def _beyond(fleet: FleetSnapshot, signals: FleetSignals) -> Iterator[tuple[str, 
     bounds, uptime = fleet.bounds, fleet.wall - fleet.started_at
     stays, hits, useful = signals.mean_residency, signals.hit_ratio, signals.useful_share
     if signals.active_per_slot is not None and signals.active_per_slot > bounds.active_per_slot:
-        yield Alert.ACTIVE_ADAPTERS, f"{signals.active_adapters} on {signals.slots} slots"
+        tight = signals.tightest
+        active, slots = (
+            (signals.active_adapters, signals.slots) if tight is None else (tight.active_adapters, tight.slots)
+        )
+        where = "" if tight is None else f" of pods that {tight.side}"
+        yield Alert.ACTIVE_ADAPTERS, f"{active} on {slots} slots{where}"
     if signals.swaps_per_second >= bounds.swap_rate:
         yield Alert.SWAP_RATE, f"{signals.swaps_per_second:.2f}/s per pod"
     # Shorter than the fleet has been watched: each slot was turned over, as the alert wants it.

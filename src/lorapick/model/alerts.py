@@ -27,6 +27,8 @@ class Alert(StrEnum):
     """Pods keep failing to load an adapter."""
     PEERS_DOWN = "peers_down"
     """The store that pickers of one fleet agree through is out of reach, so each goes on alone."""
+    NO_PREFILL = "no_prefill"
+    """Pods that only prefill do not: all are down or fail, or nothing comes of it when one is named [R4.1]."""
     ACTIVE_ADAPTERS = "active_adapters"
     """Nearly as many adapters are in use as the fleet has slots, or more [R5.1]."""
     SWAP_RATE = "swap_rate"

@@ -96,6 +96,8 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     memory_pressure: Ratio | None = None
     preemptions: int | None = None
     """Counter since the pod's start."""
+    prompt_tokens: int | None = None
+    """Of all prompts that were prefilled since the pod's start, cached ones included."""
     in_flight_adapters: tuple[AdapterName, ...] | None = None
     """Adapters with requests in flight (vLLM `lora_requests_info`): activity, never residency. None: no series yet."""
     running_adapters: tuple[AdapterName, ...] | None = None

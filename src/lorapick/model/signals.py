@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lorapick.model.placement import Side
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, PodName, Ratio, Seconds, Tokens
 
@@ -89,6 +90,22 @@ class AdapterSignals(msgspec.Struct, frozen=True, kw_only=True):
     """Its first request since the picker started, on the driver's clock. None: it was known before."""
 
 
+class SideSignals(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a fleet that has pods of several roles; pods that do both count on either."""
+
+    side: Side
+    pods: int
+    """That answer."""
+    active_adapters: int
+    """That were decoded there within the last 10 minutes, or were to be prefilled there."""
+    slots: int
+    """Of pods that answer."""
+    active_per_slot: float | None = None
+    """None: no pod of this side answers."""
+    swaps_per_second: float = 0.0
+    """Per pod, in the mean."""
+
+
 class FleetSignals(msgspec.Struct, frozen=True, kw_only=True):
     """All pods together over the last minute."""
 
@@ -117,14 +134,27 @@ class FleetSignals(msgspec.Struct, frozen=True, kw_only=True):
     new_traffic_share: Ratio | None = None
     """Of the requests of the last minute, those for these."""
     slots: int = 0
+    """Of pods that answer, as those in use."""
     slots_used: int = 0
     active_per_slot: float | None = None
+    """Where pods have several roles: of the side that has least room."""
+    sides: tuple[SideSignals, ...] = ()
+    """Those that decode and those that prefill; none where all pods do both."""
+    splits: dict[str, int] = {}
+    """Dispatches of the last 10 minutes: `split`, or why another pod did not prefill (`few_tokens`, `unknown_length`,
+    `dearer`, `nobody_prefills`). Empty: this fleet splits nothing."""
     swap_queue: int = 0
     critical_queues: int = 0
     """Pods on which as many requests wait as may."""
     waiting: int = 0
     """Requests that wait at the picker."""
     output_tokens: Tokens | None = None
+
+    @property
+    def tightest(self) -> SideSignals | None:
+        """The side that has least room for its adapters; None: there are no sides, or none has a pod that answers."""
+        known = [side for side in self.sides if side.active_per_slot is not None]
+        return max(known, key=lambda side: side.active_per_slot or 0.0, default=None)
 
 
 class Signals(msgspec.Struct, frozen=True, kw_only=True):

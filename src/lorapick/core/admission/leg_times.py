@@ -114,6 +114,10 @@ class LegTimes:
         """Whether nobody is sent there now."""
         return row in self._failures and now < self._failures[row][1]
 
+    def failing(self, row: int) -> bool:
+        """Whether so many prefills in a row failed there that it is left alone from time to time, until one works."""
+        return self._failures.get(row, (0, 0.0))[0] >= PATIENT
+
     def paused_rows(self, *, now: Seconds) -> list[int]:
         """Where nobody is sent now."""
         return [row for row, (_, until) in self._failures.items() if now < until]

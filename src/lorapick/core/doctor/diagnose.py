@@ -6,12 +6,12 @@ In: a `Picture`. Out: a `Diagnosis`. It never raises, whatever is unknown. Not h
 
 from collections.abc import Callable, Iterator
 
-from lorapick.core.doctor import balance, changed, harm, pinned, thrash, upkeep, waste
+from lorapick.core.doctor import balance, changed, harm, pairs, pinned, thrash, upkeep, waste
 from lorapick.core.doctor.findings import ORDER, Diagnosis, Finding
 from lorapick.core.doctor.picture import Picture
 from lorapick.core.doctor.saying import number, plural, seconds, share
 from lorapick.core.doctor.standing import with_alerts
-from lorapick.model.signals import RESIDENCY_WINDOW
+from lorapick.model.signals import RESIDENCY_WINDOW, FleetSignals
 
 Check = Callable[[Picture], Iterator[Finding]]
 
@@ -22,6 +22,10 @@ CHECKS: tuple[Check, ...] = (
     harm.convoy,
     harm.pressure,
     harm.unready,
+    pairs.unreached,
+    pairs.down,
+    pairs.idle,
+    pairs.roles,
     pinned.crowding,
     thrash.room,
     thrash.useful,
@@ -58,12 +62,12 @@ def _figures(picture: Picture) -> Iterator[str]:
         return
     fleet, bounds = picture.signals.fleet, picture.alert_bounds
     yield f"{number(fleet.requests_per_second)} requests/s"
-    if fleet.active_per_slot is not None:
-        yield (
-            f"{fleet.active_adapters} active adapters / {plural(fleet.slots, 'slot')} = {fleet.active_per_slot:.2f} "
-            f"(bound {number(bounds.active_per_slot)})"
-        )
-    yield f"{number(fleet.swaps_per_second)} swaps/s per pod (bound {number(bounds.swap_rate)})"
+    yield from _room(fleet, bound=bounds.active_per_slot)
+    swaps = f"{number(fleet.swaps_per_second)} swaps/s per pod"
+    yield f"{swaps}{thrash.swaps_by_side(fleet)} (bound {number(bounds.swap_rate)})"
+    split = pairs.in_words(fleet.splits)
+    if split is not None:
+        yield split
     if fleet.mean_residency is not None:
         yield f"mean residency {seconds(fleet.mean_residency)} (bound {seconds(bounds.residency)})"
     if fleet.hit_ratio is not None:
@@ -75,6 +79,21 @@ def _figures(picture: Picture) -> Iterator[str]:
         yield f"P95 {seconds(fleet.latency_p95)} ({f'promised {seconds(promised)}' if promised else 'none promised'})"
     if fleet.error_ratio is not None:
         yield f"errors {share(fleet.error_ratio)} (bound {share(bounds.error_ratio)})"
+
+
+def _room(fleet: FleetSignals, *, bound: float) -> Iterator[str]:
+    """Active adapters per slot; of either side, where there are two."""
+    for side in fleet.sides:
+        if side.active_per_slot is not None:
+            yield (
+                f"{side.active_adapters} active adapters / {plural(side.slots, 'slot')} of pods that {side.side} = "
+                f"{side.active_per_slot:.2f} (bound {number(bound)})"
+            )
+    if not fleet.sides and fleet.active_per_slot is not None:
+        yield (
+            f"{fleet.active_adapters} active adapters / {plural(fleet.slots, 'slot')} = {fleet.active_per_slot:.2f} "
+            f"(bound {number(bound)})"
+        )
 
 
 def _unknown(picture: Picture) -> Iterator[str]:

@@ -6,6 +6,7 @@ In: nothing. Out: `Picture`. Every field has a default that means unknown; None 
 
 import msgspec
 
+from lorapick.model.pods import Role
 from lorapick.model.settings import AlertSettings, SloSettings
 from lorapick.model.shifts import Shift
 from lorapick.model.signals import PodSignals, SignalPoint, Signals
@@ -16,6 +17,7 @@ class PodPicture(msgspec.Struct, frozen=True, kw_only=True):
     """One pod."""
 
     name: PodName
+    role: Role | None = None
     ready: bool | None = None
     reason: str | None = None
     """Why it takes no requests."""
@@ -42,6 +44,10 @@ class PodPicture(msgspec.Struct, frozen=True, kw_only=True):
     drift: tuple[str, ...] = ()
     """Where its own flags are others than the configuration's, in words."""
     base_model: str | None = None
+    unreached: int | None = None
+    """How often it was named to prefill while nothing came to it; 0: something did, or that cannot be told."""
+    prefills_fail: bool | None = None
+    """Whether what it is named for fails again and again."""
 
     @property
     def kv_tokens(self) -> Tokens | None:
@@ -132,6 +138,10 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     """Pinned adapters that do not fit."""
     pin_missing_longest: Seconds | None = None
     pin_problems: dict[AdapterName, str] = {}
+    splits_requests: bool | None = None
+    """Whether requests are split between pods that prefill and pods that decode."""
+    roles: tuple[str, ...] = ()
+    """Roles of pods that cannot work, in words."""
     certificate_problem: str | None = None
     """Why the files of the picker's certificate, as they are now, cannot be used."""
 

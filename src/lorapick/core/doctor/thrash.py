@@ -58,12 +58,15 @@ def _signs(picture: Picture, fleet: FleetSignals) -> Iterator[_Sign]:
     bounds = picture.alert_bounds
     ratio = fleet.active_per_slot
     if ratio is not None and ratio > bounds.active_per_slot:
-        counted = f"{fleet.active_adapters}/{fleet.slots} = " if fleet.slots else ""
-        text = f"active adapters per slot {counted}{ratio:.2f} > {number(bounds.active_per_slot)}"
+        crowd = _crowd(picture, fleet)
+        counted = f"{crowd.active}/{crowd.slots} = " if crowd.slots else ""
+        text = f"active adapters per slot {crowd.where}{counted}{ratio:.2f} > {number(bounds.active_per_slot)}"
         yield _Sign(text, ratio / max(bounds.active_per_slot, 1e-9), moves=False)
     fastest = max([fleet.swaps_per_second, *(pod.swaps_per_second for pod in picture.pod_signals)])
     if fastest > bounds.swap_rate:
-        text = f"swaps {number(fleet.swaps_per_second)}/s per pod, {number(fastest)}/s on the worst"
+        text = (
+            f"swaps {number(fleet.swaps_per_second)}/s per pod{swaps_by_side(fleet)}, {number(fastest)}/s on the worst"
+        )
         yield _Sign(f"{text} > {number(bounds.swap_rate)}/s", fastest / max(bounds.swap_rate, 1e-9), moves=True)
     if fleet.mean_residency is not None and fleet.mean_residency < bounds.residency:
         text = f"mean residency {seconds(fleet.mean_residency)} < {seconds(bounds.residency)}"
@@ -71,6 +74,29 @@ def _signs(picture: Picture, fleet: FleetSignals) -> Iterator[_Sign]:
     if fleet.hit_ratio is not None and fleet.hit_ratio < bounds.hit_ratio:
         text = f"hits {share(fleet.hit_ratio)} < {share(bounds.hit_ratio)}"
         yield _Sign(text, bounds.hit_ratio / max(fleet.hit_ratio, 1e-3), moves=True)
+
+
+class _Crowd(NamedTuple):
+    """Who wants slots, and where: of the side that has least room, where there are two."""
+
+    where: str
+    """`of pods that decode `; empty: everywhere."""
+    pods: int
+    active: int
+    slots: int
+
+
+def _crowd(picture: Picture, fleet: FleetSignals) -> _Crowd:
+    tight = fleet.tightest
+    if tight is None:
+        return _Crowd("", len(picture.pods), fleet.active_adapters, fleet.slots)
+    return _Crowd(f"of pods that {tight.side} ", tight.pods, tight.active_adapters, tight.slots)
+
+
+def swaps_by_side(fleet: FleetSignals) -> str:
+    """` (decode 1.5/s, prefill 0.2/s)`; empty where there is one side."""
+    told = ", ".join(f"{side.side} {number(side.swaps_per_second)}/s" for side in fleet.sides if side.pods)
+    return f" ({told})" if told else ""
 
 
 def _broken(picture: Picture, fleet: FleetSignals) -> bool:
@@ -131,9 +157,10 @@ def _undo(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
         if shift.kind not in (ShiftKind.SPLIT, ShiftKind.REPLACED):
             continue
         ratio = ""
-        if fleet.slots and fleet.active_adapters:
-            left = max(0, fleet.active_adapters - len(shift.new))
-            ratio = f": {left}/{fleet.slots} = {left / fleet.slots:.2f} adapters per slot"
+        crowd = _crowd(picture, fleet)
+        if crowd.slots and crowd.active:
+            left = max(0, crowd.active - len(shift.new))
+            ratio = f": {left}/{crowd.slots} = {left / crowd.slots:.2f} adapters per slot"
         yield Remedy(
             action=f"end or merge what was split off ({names(shift.new, 4)}){ratio}",
             price=f"the experiment: {share(shift.share)} of the traffic goes back",
@@ -142,29 +169,31 @@ def _undo(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
 
 def _grow(picture: Picture, fleet: FleetSignals) -> Iterator[Remedy]:
     """Slots and pods that bring the ratio to its bound."""
-    pods, bound = len(picture.pods), picture.alert_bounds.active_per_slot
-    if not pods or not fleet.slots or not fleet.active_adapters or bound <= 0:
+    crowd, bound = _crowd(picture, fleet), picture.alert_bounds.active_per_slot
+    pods, active, slots = crowd.pods, crowd.active, crowd.slots
+    if not pods or not slots or not active or bound <= 0:
         return
-    missing = ceil(fleet.active_adapters / bound - 1e-9) - fleet.slots
+    that = f" {crowd.where.removeprefix('of pods ').strip()}" if crowd.where else ""
+    missing = ceil(active / bound - 1e-9) - slots
     if missing <= 0:
         return
     more = ceil(missing / pods)
-    each = fleet.slots / pods
-    new_ratio = fleet.active_adapters / (fleet.slots + more * pods)
+    each = slots / pods
+    new_ratio = active / (slots + more * pods)
     spare = spare_rank(picture)
     if spare is not None and each * spare.times >= each + more:
         yield Remedy(
-            action=f"start the pods with max_lora_rank {spare.highest}, the highest in use, and {number(each + more)} "
-            f"slots each: {fleet.active_adapters}/{fleet.slots + more * pods} = {new_ratio:.2f} adapters per slot",
+            action=f"start the pods{that} with max_lora_rank {spare.highest}, the highest in use, and "
+            f"{number(each + more)} slots each: {active}/{slots + more * pods} = {new_ratio:.2f} adapters per slot",
             price=f"no memory: slots are reserved for rank {spare.reserved} now; a restart of each pod",
         )
     yield Remedy(
-        action=f"add {plural(more, 'slot')} per pod: {fleet.active_adapters}/{fleet.slots + more * pods} = "
-        f"{new_ratio:.2f} adapters per slot",
+        action=f"add {plural(more, 'slot')} per pod{f' of those{that}' if that else ''}: "
+        f"{active}/{slots + more * pods} = {new_ratio:.2f} adapters per slot",
         price=in_words(picture, more),
     )
     yield Remedy(
-        action=f"or add {plural(ceil(missing / each), 'pod')} with {number(each)} slots each",
+        action=f"or add {plural(ceil(missing / each), 'pod')}{that} with {number(each)} slots each",
         price=f"{plural(ceil(missing / each), 'GPU')}",
     )
 

@@ -12,6 +12,7 @@ from collections import deque
 
 from lorapick.core.residency.cells import PodResidency
 from lorapick.core.signals.adapters import Courses
+from lorapick.core.signals.handovers import Handovers
 from lorapick.core.signals.outcomes import Outcomes
 from lorapick.core.signals.stays import PodStays
 from lorapick.core.signals.traffic import TrafficBins
@@ -68,6 +69,7 @@ class Tracker:
         self.arrivals = Sliding(RATE_WINDOW)
         self.outcomes = Outcomes()
         self.useful = UsefulTime()
+        self.handovers = Handovers()
         self.points: deque[SignalPoint] = deque(maxlen=MOST_POINTS)
         """Of the last hour, oldest first."""
         self.next_point: Seconds = float("-inf")
@@ -93,6 +95,7 @@ class Tracker:
         """A pod is gone."""
         self.pods.pop(name, None)
         self.useful.gone(name)
+        self.handovers.gone(name)
 
     def arrived(self, name: AdapterName | None, *, now: Seconds) -> None:
         """A request arrived; None: for the base model."""

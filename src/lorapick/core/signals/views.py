@@ -4,6 +4,7 @@ In: the fleet's state. Out: figures of the fleet, of its pods, of its adapters. 
 """
 
 from lorapick.core.residency.cells import PodResidency
+from lorapick.core.signals import both_sides
 from lorapick.core.signals.tracker import NEW_FOR, PodTrack
 from lorapick.core.state import FleetState
 from lorapick.model.signals import (
@@ -63,13 +64,17 @@ def fleet_signals(state: FleetState, *, now: Seconds) -> FleetSignals:
     pods, watched = len(state.columns.row_of), tracker.watched(now)
     span = _span(watched)
     homes = [*state.residency.homes()]
-    slots, used = sum(home.shadow.gpu_slots for home in homes), sum(slots_used(home) for home in homes)
+    used = sum(slots_used(home) for home in homes)
+    there = [home for home in homes if both_sides.answers(state, home.row, now=now)]
+    slots = sum(home.shadow.gpu_slots for home in there)
     asked = sum(track.asked.total(now) for track in tracks)
     evictions = sum(track.stays.evictions_per_second(now, watched=watched) for track in tracks)
     p50, p95 = tracker.quantiles((0.5, 0.95), now=now)
     arrivals, outcomes = tracker.arrivals.total(now), tracker.outcomes
     active = courses.active(now - ACTIVE_WINDOW)
     new, _, new_share = new_names(state, now=now)
+    sides = both_sides.of_fleet(state, active=active, span=span, now=now)
+    tight = max((each.active_per_slot or 0.0 for each in sides), default=active / slots if slots else None)
     return FleetSignals(
         requests_per_second=arrivals / span,
         swaps_per_second=sum(track.stays.swaps.total(now) for track in tracks) / span / max(1, pods),
@@ -88,8 +93,10 @@ def fleet_signals(state: FleetState, *, now: Seconds) -> FleetSignals:
         new_adapters=len(new),
         new_traffic_share=new_share,
         slots=slots,
-        slots_used=used,
-        active_per_slot=active / slots if slots else None,
+        slots_used=sum(slots_used(home) for home in there),
+        active_per_slot=tight if slots else None,
+        sides=sides,
+        splits=tracker.handovers.lately(now) if state.splits else {},
         swap_queue=sum(_swap_queue(state, home) for home in homes),
         critical_queues=sum(_critical(state, row, now=now) for row in state.columns.row_of.values()),
         waiting=state.waiting,

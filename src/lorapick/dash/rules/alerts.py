@@ -273,6 +273,7 @@ def _core(thresholds: Thresholds) -> list[Rule]:
         (Alert.QUEUES, f"What waits at the picker is near its bound ({percent(thresholds.alerts.queue_share)} of it)"),
         (Alert.QUARANTINE, "Pods keep failing to load an adapter"),
         (Alert.PEERS_DOWN, "The store that pickers agree through is out of reach"),
+        (Alert.NO_PREFILL, "Pods that only prefill are down, or get nothing of what they are named for"),
     )
     return [
         Rule(

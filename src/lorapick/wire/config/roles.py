@@ -7,7 +7,8 @@ Values of the label are those of llm-d's `decode-filter` and `prefill-filter`. T
 sends nobody to a pod for that, so the part of a value that says it counts for nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 
 import msgspec
 
@@ -25,6 +26,8 @@ OF_LABEL: Mapping[str, Role] = {
     "encode-prefill-decode": Role.BOTH,
 }
 ENCODE = "encode"
+NEAR = 0.88
+"""How alike a label's name must be to the one that says the role, to be taken for a slip."""
 ROLES_HEADING = "roles that cannot work"
 
 
@@ -62,13 +65,18 @@ def roles_in_words(pods: Sequence[Pod]) -> str:
     return ", ".join(f"{count} {role.value}" for role, count in counts.items() if count)
 
 
-def useless_roles(pods: Sequence[Pod], *, decide: Decide) -> tuple[str, ...]:
-    """Pods whose role leaves them, or their model, without requests; one line each. Pods that only decode are fine."""
-    said = []
+def useless_roles(pods: Sequence[Pod], *, decide: Decide, configured: bool = False) -> tuple[str, ...]:
+    """What cannot work of the roles, a line each: pods or models that get no requests, pairs that cannot form.
+
+    Pods that only decode are fine, unless somebody asked for pairs: by `configured`, a section `disaggregation`.
+    """
+    said = list(_slips(pods))
     for model in dict.fromkeys(pod.base_model for pod in pods):
         those = [pod for pod in pods if pod.base_model == model]
         prefill = [pod.name for pod in those if pod.role is Role.PREFILL]
         if not prefill:
+            if configured and decide is not Decide.NEVER and (alone := _unpaired(those)) is not None:
+                said.append(f"disaggregation is configured, and no pair can form among the pods of {model}: {alone}")
             continue
         named = f"{len(prefill)} pod{'' if len(prefill) == 1 else 's'} of {model} (first: {prefill[0]})"
         if len(prefill) == len(those):
@@ -76,3 +84,32 @@ def useless_roles(pods: Sequence[Pod], *, decide: Decide) -> tuple[str, ...]:
         elif decide is Decide.NEVER:
             said.append(f"{named} prefill only, and disaggregation.decide is never: no request goes there")
     return tuple(said)
+
+
+def _unpaired(pods: Sequence[Pod]) -> str | None:
+    """Why pods of one model, of which none only prefills, form no pairs; None: they do."""
+    roles = {pod.role: None for pod in pods}
+    if len(roles) > 1:
+        return None
+    does = "does both" if Role.BOTH in roles else "only decodes"
+    return f"each {does}; give some the role prefill"
+
+
+def _slips(pods: Sequence[Pod]) -> Iterator[str]:
+    """Labels that look like the one that says the role, on pods that do both since nothing says otherwise."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.role is Role.BOTH and ROLE_LABEL not in pod.labels:
+            for key, value in pod.labels.items():
+                if _alike(key, value):
+                    found.setdefault(key, []).append(pod)
+    for key, those in found.items():
+        count = f"{len(those)} pod{'' if len(those) == 1 else 's'} (first: {those[0].name})"
+        yield f"the label {key} of {count} says nothing, and they do both: is {ROLE_LABEL} meant?"
+
+
+def _alike(key: str, value: str) -> bool:
+    name = key.casefold()
+    if name.rpartition("/")[2] in ("role", "roles") and value.casefold() in OF_LABEL:
+        return True
+    return SequenceMatcher(None, name, ROLE_LABEL).ratio() >= NEAR

@@ -24,12 +24,24 @@ _BY_REASON = "vllm:num_requests_waiting_by_reason"
 _KV = "vllm:kv_cache_usage_perc"
 _KV_BEFORE_0_10 = "vllm:gpu_cache_usage_perc"
 _PREEMPTIONS = "vllm:num_preemptions_total"
+_PROMPT_TOKENS = "vllm:prompt_tokens_total"
 _IN_FLIGHT = "vllm:lora_requests_info"
 _IN_FLIGHT_LABELS = ("running_lora_adapters", "waiting_lora_adapters")
 _CACHE = "vllm:cache_config_info"
 _LOADED = "vllm:lora_adapter_loaded"
 _SLOTS = "vllm:max_gpu_lora_adapters"
-_FAMILIES = (PROCESS_START, _RUNNING, _WAITING, _BY_REASON, _KV, _PREEMPTIONS, _IN_FLIGHT, _CACHE, _LOADED)
+_FAMILIES = (
+    PROCESS_START,
+    _RUNNING,
+    _WAITING,
+    _BY_REASON,
+    _KV,
+    _PREEMPTIONS,
+    _PROMPT_TOKENS,
+    _IN_FLIGHT,
+    _CACHE,
+    _LOADED,
+)
 """In the order of vLLM's page, which makes reading it one pass."""
 
 _MOST_SETS = 512
@@ -62,6 +74,7 @@ def parse(page: bytes, /, *, used_since: Seconds | None = None) -> PodReport:
         gpu_source=GpuSource.UNKNOWN if gpu is None else GpuSource.POD,
         memory_pressure=memory,
         preemptions=read.count(_PREEMPTIONS),
+        prompt_tokens=read.count(_PROMPT_TOKENS),
         in_flight_adapters=_names(newest, *_IN_FLIGHT_LABELS) if apart else running,
         running_adapters=running if apart else None,
         waiting_adapters=waiting if apart else None,

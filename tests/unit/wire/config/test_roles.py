@@ -92,3 +92,37 @@ def test_prefill_pods_get_nothing_when_nothing_is_split() -> None:
     assert useless_roles(pods(Role.PREFILL, Role.DECODE), decide=Decide.NEVER) == (
         "1 pod of m (first: m0) prefill only, and disaggregation.decide is never: no request goes there",
     )
+
+
+def pods_of(*roles: Role, **labels: str) -> list[Pod]:
+    return [Pod(name=f"n{at}", address=f"10.0.0.{at}:80", role=role, labels=labels) for at, role in enumerate(roles)]
+
+
+@pytest.mark.parametrize(
+    ("roles", "why"),
+    [((Role.BOTH, Role.BOTH), "each does both"), ((Role.DECODE, Role.DECODE), "each only decodes")],
+)
+def test_pairs_that_somebody_asked_for_and_cannot_form_are_told(roles: tuple[Role, ...], why: str) -> None:
+    (line,) = useless_roles(pods_of(*roles), decide=Decide.ALWAYS, configured=True)
+    assert "no pair can form" in line and why in line
+    assert useless_roles(pods_of(*roles), decide=Decide.NEVER, configured=True) == ()
+    assert useless_roles(pods_of(*roles), decide=Decide.TOKENS) == ()
+
+
+def test_pairs_that_can_form_are_not() -> None:
+    for roles in ((Role.PREFILL, Role.DECODE), (Role.BOTH, Role.DECODE), (Role.PREFILL, Role.BOTH)):
+        assert useless_roles(pods_of(*roles), decide=Decide.TOKENS, configured=True) == ()
+
+
+@pytest.mark.parametrize(
+    "label", ["llmd.ai/role", "llm-d.ai/Role", "LLM-D.ai/role", "llm-d.io/role", "llm-d.ai/roles", "llm-d.ai/rule"]
+)
+def test_labels_that_look_like_the_one_of_the_role_are_told(label: str) -> None:
+    (line,) = useless_roles(pods_of(Role.BOTH, **{label: "prefill"}), decide=Decide.TOKENS)
+    assert line == f"the label {label} of 1 pod (first: n0) says nothing, and they do both: is llm-d.ai/role meant?"
+    assert useless_roles(pods_of(Role.DECODE, **{label: "prefill"}), decide=Decide.TOKENS) == ()
+
+
+@pytest.mark.parametrize("label", ["llm-d.ai/zone", "llm-d.ai/model", "kubernetes.io/hostname", "role", "team/role"])
+def test_other_labels_are_not(label: str) -> None:
+    assert useless_roles(pods_of(Role.BOTH, **{label: "gold"}), decide=Decide.TOKENS) == ()

@@ -23,6 +23,7 @@ def test_a_real_page_of_vllm_0_32_under_load() -> None:
         deferred=4,
         kv_usage=0.00219780219780219,
         preemptions=0,
+        prompt_tokens=144,
         in_flight_adapters=("ad0", "ad1"),
         used=("ad4", "ad5", "ad2", "ad3", "ad0", "ad1"),
         used_until=1795990335.218214,
