@@ -242,7 +242,23 @@ def _overlay(content: bytes, flags: Mapping[str, Any], *, config: Path) -> dict[
         document["picking"] = {**picking, "policy": flags["policy"]}
     if flags["body"] is not None:
         document["server"] = {**document.get("server", {}), "body": flags["body"]}
+    _place_secrets(document, beside=beside)
     return document
+
+
+def _place_secrets(document: dict[str, Any], *, beside: Path) -> None:
+    """Certificates and tokens, which lie beside the configuration. Our own Envoy asks by a socket, so never by TLS."""
+    if document.get("tls"):
+        tls = {key: value for key, value in document["tls"].items() if key != "extproc"}
+        tls.update({key: str(beside / tls[key]) for key in ("folder", "certificate", "key") if key in tls})
+        for name in ("metrics", "admin"):
+            if "client_ca" in (tls.get(name) or {}):
+                tls[name] = {**tls[name], "client_ca": str(beside / tls[name]["client_ca"])}
+        document["tls"] = tls
+    server = document.get("server") or {}
+    files = {key: str(beside / server[key]) for key in ("admin_token_file", "metrics_token_file") if server.get(key)}
+    if files:
+        document["server"] = {**server, **files}
 
 
 def _whole_source(adapter: Any, *, beside: Path) -> Any:

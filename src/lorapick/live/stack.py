@@ -79,12 +79,16 @@ class Stack:
     @property
     def admin(self) -> str:
         """URL of the first picker's page and admin API."""
-        return f"http://{self.pickers[0].admin}"
+        return f"{self._scheme('admin')}://{self.pickers[0].admin}"
 
     @property
     def metrics(self) -> str:
         """URL of the first picker's Prometheus page."""
-        return f"http://{self.pickers[0].metrics}/metrics"
+        return f"{self._scheme('metrics')}://{self.pickers[0].metrics}/metrics"
+
+    def _scheme(self, server: str) -> str:
+        wanted = (self.options.configuration.get("tls") or {}).get(server) or {}
+        return "https" if wanted.get("enabled", "client_ca" in wanted) else "http"
 
     @property
     def envoy_admin(self) -> str:

@@ -180,6 +180,31 @@ placement:
     assert made["placement"]["sources"] == [f"{here}/adapters", "/mnt", "org", "hf-cache:org"]
 
 
+def test_certificates_and_tokens_stay_where_the_configuration_has_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("fleet").mkdir()
+    Path("fleet/pods.yaml").write_text('[{name: a, address: "127.0.0.1:8001"}]')
+    Path("fleet/lorapick.yaml").write_text(
+        """
+discovery: {file: pods.yaml}
+server: {extproc: "0.0.0.0:9002", metrics_token_file: token}
+tls:
+  folder: certs
+  extproc: {enabled: true}
+  metrics: {enabled: true}
+  admin: {client_ca: ca.crt}
+"""
+    )
+    made = plan(config=Path("fleet/lorapick.yaml")).options.configuration
+    here = tmp_path / "fleet"
+    assert made["tls"] == {
+        "folder": f"{here}/certs",
+        "metrics": {"enabled": True},
+        "admin": {"client_ca": f"{here}/ca.crt"},
+    }
+    assert made["server"]["metrics_token_file"] == f"{here}/token"
+
+
 def test_the_emulated_fleet_has_a_pin_and_a_trigger_to_see():
     options = plan(adapters=5, pods=1).options
     assert options.configuration["adapters"]["list"][-1] == {"name": "adapter-004", "pin": {"replicas": 1}}
