@@ -149,6 +149,10 @@ class Engine:
         return victim
 
 
+GONE = ""
+"""The pod that prefills, if it is not in the list any more and works on: what it does there harms nobody."""
+
+
 class Sent(NamedTuple):
     """A request that is being prefilled."""
 
@@ -405,6 +409,9 @@ class ReservedSlots(RuleBasedStateMachine):
         self.leave(sent.prefill, sent.adapter)
         self.come(sent.decode, request_id, adapter=sent.adapter)
         self.apply(PrefillEnded, request_id=request_id, ok=ok)
+        state = self.fleet.state
+        home = state.residency.home(state.columns.row_of[sent.decode])
+        assert home.busy(sent.adapter), f"{sent.decode} runs {sent.adapter}, and the picker has not heard it"
 
     @precondition(lambda self: self.prefilling)
     @rule(data=st.data())
@@ -430,6 +437,8 @@ class ReservedSlots(RuleBasedStateMachine):
 
     def leave(self, pod: str, adapter: str) -> None:
         """One request less; a slot may be idle now, for who waits."""
+        if pod == GONE:
+            return
         engine = self.engines[pod]
         engine.running[adapter] -= 1
         engine.use(adapter)  # its last step
@@ -468,7 +477,19 @@ class ReservedSlots(RuleBasedStateMachine):
             self.fallback(data)
         else:
             pod = data.draw(st.sampled_from(sorted(self.engines)))
-            self.restart(pod, size=data.draw(st.integers(2, 3)), told=data.draw(st.integers(2, 4)))
+            self.restart(
+                pod,
+                size=data.draw(st.integers(2, 3)),
+                told=data.draw(st.integers(2, 4)),
+                works=data.draw(st.booleans()),
+            )
+
+    @precondition(lambda self: any(sent.prefill != GONE for sent in self.prefilling.values()))
+    @rule(data=st.data(), size=st.integers(2, 3))
+    def prefiller_leaves(self, data: st.DataObject, size: int) -> None:
+        """A pod that prefills is in the list no more, and another one of its name is; the first one works on."""
+        pods = {sent.prefill: None for sent in self.prefilling.values() if sent.prefill != GONE}
+        self.restart(data.draw(st.sampled_from(sorted(pods))), size=size, told=size, works=True)
 
     @rule(what=st.sampled_from(CHANGES), data=st.data())
     def changes(self, what: str, data: st.DataObject) -> None:
@@ -538,8 +559,11 @@ class ReservedSlots(RuleBasedStateMachine):
             self.prefilling[request_id] = sent._replace(decode=pod, others=())
         self.apply(RequestDispatched, request_id=request_id, pod=pod)
 
-    def restart(self, name: str, *, size: int, told: int) -> None:
-        """A pod goes, with all that it has, and comes again with other sizes."""
+    def restart(self, name: str, *, size: int, told: int, works: bool) -> None:
+        """A pod goes, with all that it has, and another one of its name comes, with other sizes.
+
+        What it was to prefill its own pods do, and say so; or it `works` on, as it is only in the list no more.
+        """
         self.told = [each for each in self.told if each.command.pod != name]
         self.apply(PodGone, pod=name)
         for request_id, sent in [*self.prefilling.items()]:
@@ -548,9 +572,12 @@ class ReservedSlots(RuleBasedStateMachine):
                 self.apply(RequestEnded, request_id=request_id, outcome=Outcome.FAILED)
                 if sent.prefill != name:
                     self.leave(sent.prefill, sent.adapter)
+            elif sent.prefill == name and works:
+                self.prefilling[request_id] = sent._replace(prefill=GONE)
             elif sent.prefill == name:
                 del self.prefilling[request_id]
                 self.come(sent.decode, request_id, adapter=sent.adapter)
+                self.apply(PrefillEnded, request_id=request_id, ok=False)
         for request_id, (pod, _) in [*self.running.items()]:
             if pod == name:
                 del self.running[request_id]

@@ -25,9 +25,9 @@ def came(state: FleetState, flight: Flight, *, what: What, pod: PodName | None, 
 def prefill_came(
     state: FleetState, flight: Flight, *, what: What, pod: PodName | None, why: str | None, cause: int
 ) -> list[Effect]:
-    """What came of the prefill on `pod`: kept, and told if it is nothing good."""
+    """What came of the prefill on `pod`: kept, and told if it is nothing good, once: after that it has no leg."""
     came(state, flight, what=what, pod=pod, why=why)
-    if what not in FAILURES:
+    if what not in FAILURES or flight.leg is None:
         return []
     facts: dict[str, str | float] = {"pod": pod or "unknown", "end": what.value, "why": why or "unknown"}
     return [_note(state, flight, kind=PREFILL_FAILED, facts=facts, cause=cause)]

@@ -114,10 +114,14 @@ def _leave_to_unload(state: FleetState, query: Query) -> None:
 
 
 def has_alone(columns: PodColumns, row: int, *, name: AdapterName) -> bool:
-    """Whether a pod has an adapter in a slot or loads it, and no other pod that takes requests has it in a slot."""
+    """Whether a pod has an adapter in a slot or loads it, and no other one that takes its part has it in a slot.
+
+    Of a pod that only prefills that is one that may prefill, of others one that may decode.
+    """
     codes = columns.adapter_row(name)
+    unfit = columns.decode_only if columns.prefill_only[row] else columns.prefill_only
     return codes[row] & TIER_BITS >= Tier.LOADING and not any(
-        other != row and codes[other] & TIER_BITS > Tier.LOADING and not columns.gate[other]
+        other != row and not unfit[other] and codes[other] & TIER_BITS > Tier.LOADING and not columns.gate[other]
         for other, _ in columns.live()
     )
 
@@ -168,16 +172,26 @@ def pick_value(case: Case, choice: Choice, *, reason: Reason | None = None, foll
 
 
 def with_leg(case: Case, made: Pick, *, row: int, costs: SplitCosts | None) -> Pick:
-    """The decision, with who prefills (-1: the pod that decodes), the last to fall back to, and what was compared."""
+    """The decision, with who prefills (-1: the pod that decodes), whom to fall back to, and what was compared."""
     codes, targets = case.query.codes, case.state.columns.targets
-    last = (targets[row].pod,) if row >= 0 and targets[row].pod not in made.fallbacks else ()
     return replace(
         made,
-        fallbacks=(*made.fallbacks, *last),
+        fallbacks=_with_prefiller(case, made.fallbacks, row=row) if row >= 0 else made.fallbacks,
         prefill=targets[row].pod if row >= 0 else None,
         prefill_tier=TIERS[codes[row] & TIER_BITS] if row >= 0 and codes is not None else None,
         pair=costs,
     )
+
+
+def _with_prefiller(case: Case, pods: tuple[PodName, ...], *, row: int) -> tuple[PodName, ...]:
+    """Fallbacks that have the adapter in memory, the pod that prefills, which has it by then and the KV, and others."""
+    codes, columns = case.query.codes, case.state.columns
+    name = columns.targets[row].pod
+    if codes is None:
+        return pods if name in pods else (*pods, name)
+    has = [pod for pod in pods if codes[columns.row_of[pod]] & TIER_BITS >= Tier.CPU]
+    prefills = [] if name in has else [name]
+    return (*has, *prefills, *(pod for pod in pods if pod not in has and pod != name))
 
 
 def journal(

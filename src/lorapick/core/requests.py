@@ -116,11 +116,14 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
 
 
 def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) -> list[Effect]:
-    """The pod that decodes has the request now, with its KV or (not `ok`) without."""
+    """The pod that decodes has the request now, with its KV or (not `ok`) without.
+
+    A prefill that fails after it was overdue, or its pod was lost, counts as that and not twice.
+    """
     flight = state.flights.get(event.request_id)
     if flight is None or not (flight.leg or flight.reserved):
         return []
-    state.tally.legs_failed += not event.ok
+    state.tally.legs_failed += not event.ok and flight.leg is not None
     said = Said(event.ok, What.PREFILLED if event.ok else What.FAILED, None if event.ok else event.why)
     return leg_over(state, flight, said=said, now=now, cause=event.id)
 
@@ -149,20 +152,26 @@ def expire_legs(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
         flight = state.flights.get(request_id)
         if flight is not None and flight.leg is not None and flight.leg.sent == sent:
             state.tally.legs_overdue += 1
-            row, pod = flight.leg.row, flight.prefiller
-            effects += aftermath.prefill_came(state, flight, what=What.OVERDUE, pod=pod, why=None, cause=cause)
-            effects += splitting.overdue(state, flight, now=now, cause=cause)
+            row = flight.leg.row
+            effects += splitting.unheard(state, flight, what=What.OVERDUE, now=now, cause=cause)
             if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
                 effects += release(state, row, now=now, cause=cause)
     return effects
 
 
 def lose_legs(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
-    """A pod that prefilled is gone: those that it was to prefill are prefilled where they are decoded."""
+    """A pod that prefilled is gone: those that it was to prefill are prefilled where they are decoded.
+
+    One whose process is another one has lost them. One that is listed no more (`row` has no pod now) may still end
+    them: their slots stay reserved until somebody says how they ended.
+    """
     effects: list[Effect] = []
     for flight in splitting.pod_gone(state, row):
         state.tally.legs_lost += 1
-        effects += leg_over(state, flight, said=Said(None, What.LOST), now=now, cause=cause)
+        if row in state.loads:
+            effects += leg_over(state, flight, said=Said(None, What.LOST), now=now, cause=cause)
+        else:
+            effects += splitting.unheard(state, flight, what=What.LOST, now=now, cause=cause)
     return effects
 
 

@@ -8,7 +8,7 @@ nothing of the request, so that its adapter there has only our word against an e
 `Gates`, which lets no load begin that would throw it out.
 """
 
-from lorapick.core import standby
+from lorapick.core import aftermath, standby
 from lorapick.core.admission.leg_times import LegInFlight
 from lorapick.core.columns import CODE
 from lorapick.core.picking import prefillers
@@ -26,11 +26,12 @@ from lorapick.core.residency.cells import EndedLoad
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.disaggregation import Choice, Decide, SplitCosts
 from lorapick.model.effects import Effect
+from lorapick.model.picks import What
 from lorapick.model.placement import Why
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
 from lorapick.model.tiers import Tier
-from lorapick.model.units import Ratio, Seconds, Tokens
+from lorapick.model.units import AdapterName, Ratio, Seconds, Tokens
 
 UNKNOWN_TOKENS = 256
 """Taken for a prompt of unknown length that is prefilled elsewhere all the same (`decide: always`)."""
@@ -117,9 +118,7 @@ def _unsplit(state: FleetState, query: Query, *, row: int, request: Request) -> 
     return DEARER if query.legs is not None else NOBODY
 
 
-def would_prefill(
-    state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio
-) -> int:
+def would_prefill(state: FleetState, query: Query, *, row: int, request: Request, policy: Policy, draw: Ratio) -> int:
     """The same row, for whoever only wants to know."""
     if query.legs is None and not state.splits:
         return -1
@@ -166,8 +165,10 @@ def joint(state: FleetState) -> bool:
 def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: int) -> list[Effect]:
     """The request goes to `row` to be prefilled, and to its own pod afterwards: reserve its adapter's slot there."""
     name = flight.adapter_name
-    tier = state.residency.dispatched(row, name, now=now) if name is not None else None
-    if tier is not None:
+    tier, load = None, 0.0
+    if name is not None:
+        tier = state.residency.dispatched(row, name, now=now)
+        load = _load_left(state, row, name=name, tier=tier)
         state.tally.legs_by_tier[tier.word] += 1
         if tier < LOADING:
             state.tally.loads += 1
@@ -177,7 +178,7 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     known = tokens_of(flight.request)
     whole = UNKNOWN_TOKENS if known is None else known
     tokens = round(uncached(whole, cached=cached, hashed=hashed_share(flight.request)))
-    leg = LegInFlight(row, tokens, now, state.legs.queued.get(row, 0), tier)
+    leg = LegInFlight(row, tokens, now, state.legs.queued.get(row, 0), tier, load)
     flight.leg, flight.prefiller = leg, state.columns.targets[row].pod
     state.legs.begin(flight.request.id, leg)
     state.loads[row].dispatched(now)
@@ -188,6 +189,16 @@ def begin(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
         state.prefixes.record(row, flight.blocks)
     state.refresh(row)
     return bring(state, flight, row=flight.row, now=now, cause=cause)
+
+
+def _load_left(state: FleetState, row: int, *, name: AdapterName, tier: Tier) -> Seconds:
+    """Until an adapter that was on `tier` is there, as the choice of the pod reckons."""
+    if tier is LOADING:
+        ends = state.residency.loading_until(row, name)
+        return max(0.0, ends - state.now) if ends is not None else 0.0
+    if tier < LOADING:
+        return state.prices.loads.cpu if tier is Tier.CPU else state.prices.loads.disk
+    return 0.0
 
 
 def bring(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: int) -> list[Effect]:
@@ -209,16 +220,17 @@ def bring(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
 def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> list[EndedLoad]:
     """The leg is over, if there is one: well, badly, or (None) nobody knows. Return loads that have ended.
 
-    From now on the pod that decodes has the request.
+    From now on the pod that decodes has the request. Of a leg that was overdue this says whether its pod works.
     """
-    leg, name = flight.leg, flight.adapter_name
-    load = None
+    leg, name, load = flight.leg, flight.adapter_name, None
+    row, flight.late = flight.late if leg is None else leg.row, -1
+    if ok:
+        state.legs.worked(row)
+    elif ok is False and row in state.loads:
+        state.legs.failed(row, now=now)
     if leg is not None:
         if ok:
             state.legs.learn(leg, now=now)
-            state.legs.worked(leg.row)
-        elif ok is False and leg.row in state.loads:
-            state.legs.failed(leg.row, now=now)
         load = _leave(state, flight, leg=leg, now=now, ok=ok)
     flight.ran_from = now if ok is not None else None
     reserved, flight.reserved = flight.reserved, False
@@ -233,18 +245,21 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
     return [load] if load is not None else []
 
 
-def overdue(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
-    """Nobody has said that the leg is over, and it should be: the pod that prefills counts as rid of it.
+def unheard(state: FleetState, flight: Flight, *, what: What, now: Seconds, cause: int) -> list[Effect]:
+    """Nobody says whether the leg is over, and it should be, or its pod left: that pod counts as rid of it.
 
-    Whether the pod that decodes has the request, nobody knows. A touch makes its adapter the last to go there, whether
-    or not it runs.
+    A pod that left the list may work on: it drains, or was given to another pool. Whether the pod that decodes has the
+    request, nobody knows, so its slot stays reserved. A touch makes its adapter the last to go there, whether or not it
+    runs.
     """
     leg, name = flight.leg, flight.adapter_name
+    effects = aftermath.prefill_came(state, flight, what=what, pod=flight.prefiller, why=None, cause=cause)
     if leg is not None:
+        flight.late = leg.row if leg.row in state.loads else -1
         _leave(state, flight, leg=leg, now=now, ok=None)
     if name is None or flight.row < 0:
-        return []
-    effects = giving.touch(state, Target(flight.row, name, Why.PAIR), now=now, cause=cause)
+        return effects
+    effects += giving.touch(state, Target(flight.row, name, Why.PAIR), now=now, cause=cause)
     state.gates.refresh(flight.row)
     return effects
 
@@ -252,6 +267,7 @@ def overdue(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> l
 def drop(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """The request ended before its leg did, if it has one: the pod that prefilled is rid of it too."""
     standby.let_go(state, flight, now=now)
+    flight.late = -1
     if flight.leg is not None:
         _leave(state, flight, leg=flight.leg, now=now, ok=None)
 
@@ -287,6 +303,9 @@ def keep(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effec
 
 
 def pod_gone(state: FleetState, row: int) -> list[Flight]:
-    """A pod that prefilled is gone: whose legs were there. Their own pods prefill."""
+    """A pod that prefilled is gone: whose legs were there. What was overdue there says nothing of who comes next."""
     state.legs.gone(row)
+    for flight in state.flights.values():
+        if flight.late == row:
+            flight.late = -1
     return [flight for flight in state.flights.values() if flight.leg is not None and flight.leg.row == row]

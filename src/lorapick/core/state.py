@@ -47,10 +47,12 @@ class Flight:
 
     __slots__ = (
         "adapter",
+        "address",
         "arrived",
         "blocks",
         "fallbacks",
         "follow_until",
+        "late",
         "leg",
         "load_then",
         "pod",
@@ -81,6 +83,8 @@ class Flight:
         """Row of the pod that has it; -1: held, or its pod is gone."""
         self.pod: PodName | None = None
         """Pod that has or had it; None: held."""
+        self.address: str | None = None
+        """That pod's, when the request was sent there; None: held."""
         self.started = False
         """Whether response headers without an error came."""
         self.tier: Tier | None = None
@@ -96,6 +100,8 @@ class Flight:
         """Since when its own pod has it: when it was sent, or prefilled elsewhere; None: nobody knows."""
         self.leg: LegInFlight | None = None
         """Its stay on the pod that prefills for it; None: it has none, or that is over."""
+        self.late = -1
+        """Row of the pod whose prefill is overdue, as long as nobody has said how it ended; -1: there is none."""
         self.reserved = False
         """Whether its own pod keeps a slot for it and has not got it yet, as far as we know."""
         self.prefiller: PodName | None = None

@@ -2,17 +2,18 @@
 
 import pytest
 
-from lorapick.core.case import PREFILL, RETRY_AFTER, TIERS, Case, pick_value, reject
+from lorapick.core.case import PREFILL, RETRY_AFTER, TIERS, Case, has_alone, pick_value, reject
 from lorapick.core.columns import REASONS
 from lorapick.core.picking.pick import NOBODY, Choice
 from lorapick.core.state import Flight
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
+from lorapick.model.pods import Role
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import LoadTimes, PickingSettings, Settings
 from lorapick.model.tiers import Tier
-from lorapick.testing.playbook import Playbook
+from lorapick.testing.playbook import Playbook, plain_pod
 
 
 def book_of(policy="weighted", **settings):
@@ -97,3 +98,44 @@ def test_an_adapter_of_another_base_is_asked_for_there():
     book.apply(events.AdapterDeclared, adapter=Adapter(name="legal", base_model="base", rank=16))
     query = case_of(book).query
     assert (query.base, query.rank) == (book.fleet.state.columns.base_models["base"], 16.0)
+
+
+# -- pods that leave, on each side
+
+ROLES = {"p1": Role.PREFILL, "p2": Role.PREFILL, "d3": Role.DECODE, "d4": Role.DECODE, "b5": Role.BOTH}
+
+
+@pytest.mark.parametrize(
+    ("leaves", "other", "alone"),
+    [
+        ("d3", None, True),
+        ("d3", "p1", True),
+        ("d3", "d4", False),
+        ("d3", "b5", False),
+        ("p1", None, True),
+        ("p1", "d3", True),
+        ("p1", "p2", False),
+        ("p1", "b5", False),
+        ("b5", "p1", True),
+        ("b5", "d3", False),
+    ],
+)
+def test_a_copy_on_the_other_side_is_none(leaves, other, alone):
+    pods = [plain_pod(name, role=role, max_loras=2) for name, role in ROLES.items()]
+    book = Playbook(pods=pods, adapters=["legal"], settings=Settings())
+    for pod in (leaves, *([other] if other is not None else [])):
+        book.apply(events.LoadSucceeded, pod=pod, adapter="legal", by=events.By.CONTROLLER)
+    columns = book.fleet.state.columns
+    assert has_alone(columns, columns.row_of[leaves], name="legal") is alone
+
+
+def test_a_pod_that_leaves_serves_what_only_pods_that_prefill_have_besides():
+    pods = [plain_pod(name, role=ROLES[name], max_loras=2) for name in ("p1", "d3", "d4")]
+    book = Playbook(pods=pods, adapters=["legal"], settings=Settings())
+    for pod in ("p1", "d3"):
+        book.apply(events.LoadSucceeded, pod=pod, adapter="legal", by=events.By.CONTROLLER)
+    for _ in range(3):
+        book.use("legal", "d3")
+    book.drain("d3")
+    assert book.fleet.state.placement.leaving
+    assert book.arrive("legal", prompt_tokens=20)[0].startswith("r1 -> d3 (gpu_idle)")

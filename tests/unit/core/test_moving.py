@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lorapick.model.effects import RESERVATION_MOVED, Note, Touch
-from lorapick.model.events import By, LoadSucceeded
+from lorapick.model.events import By, LoadSucceeded, Touched
 from lorapick.model.picks import What
 from lorapick.model.pods import Role, SilentWhy
 from lorapick.model.requests import Outcome
 from lorapick.model.settings import Settings
+from lorapick.model.tiers import Source, Tier
 from lorapick.testing.playbook import Playbook, plain_pod
 
 LONG = {"prompt_tokens": 2000, "stream": True}
@@ -31,8 +32,17 @@ def book_of(*roles: str, adapters: tuple[str, ...] = ("legal", "code", "sql"), m
     return Playbook(pods=pods, adapters=adapters, settings=Settings())
 
 
+def in_host_memory(book: Playbook, model: str = "legal") -> None:
+    """Pods that decode have an adapter in host memory, so that fallbacks to them come before the pod that prefills."""
+    state = book.fleet.state
+    for row, pod in state.columns.live():
+        if pod.role is Role.DECODE:
+            state.residency.left(row, model, tier=Tier.CPU, now=book.now, source=Source.REPORTED)
+
+
 def split(book: Playbook, model: str = "legal") -> tuple[str, list[str]]:
     """A request that p1 prefills: who is to decode it, and who comes next."""
+    in_host_memory(book, model)
     book.arrive(model, **LONG)
     sent = book.effects[0]
     return sent.target.pod, [target.pod for target in sent.fallbacks]
@@ -79,7 +89,7 @@ def test_the_answer_of_the_fallback_makes_the_slot_its_own(why):
 def test_a_load_begins_at_once_and_not_when_the_request_comes():
     book = book_of("prefill", "decode", "decode")
     first, (second, _) = split(book)
-    assert book.tier(second, "legal") == "disk"
+    assert book.tier(second, "legal") == "cpu"
     book.gone(first)
     assert book.tier(second, "legal") == "loading"
 
@@ -129,6 +139,49 @@ def test_the_pod_that_prefills_is_the_last_to_keep_a_slot():
     assert reserved(book, "p1") == ["legal"] and book.in_flight("p1") == 2
     book.fallback("r1", "p1")
     assert reserved(book, "p1") == [] and book.in_flight("p1") == 1
+
+
+def test_before_cold_pods_comes_the_one_that_prefills():
+    """It has the adapter and the KV; another one that decodes and has the adapter too comes first."""
+    book = book_of("prefill", "decode", "decode", "decode")
+    book.arrive("legal", **LONG)
+    first, others = book.effects[0].target.pod, [target.pod for target in book.effects[0].fallbacks]
+    assert others[0] == "p1" and sorted([first, *others[1:]]) == ["d2", "d3", "d4"]
+    assert book.explain("r1").fallbacks == tuple(others)
+    book.gone(first)
+    assert reserved(book, "p1") == ["legal"] and book.tier(others[1], "legal") == "disk"
+    state = book.fleet.state
+    row = state.columns.row_of[others[2]]
+    state.residency.left(row, "legal", tier=Tier.CPU, now=book.now, source=Source.REPORTED)
+    book.arrive("legal", **LONG)
+    assert [target.pod for target in book.effects[0].fallbacks] == ["p1", others[1]]
+    assert book.effects[0].target.pod == others[2]
+
+
+def test_the_base_model_falls_back_to_pods_that_decode_first():
+    book = book_of("prefill", "decode", "decode")
+    book.arrive("base", **LONG)
+    assert [target.pod[0] for target in book.effects[0].fallbacks] == ["d", "p"]
+
+
+def test_where_it_was_kept_it_was_never_free():
+    book = book_of("prefill", "decode", "decode")
+    first, (second, _) = split(book)
+    book.gone(first)
+    book.apply(Touched, pod=second, adapter="legal")
+    assert book.tier(second, "legal") == "gpu_serving"
+    book.fallback("r1", second)
+    assert book.fleet.state.flights["r1"].tier is Tier.GPU_SERVING
+
+
+def test_nothing_is_loaded_where_memory_is_short():
+    book = book_of("prefill", "decode", "decode")
+    first, (second, _) = split(book)
+    book.report(second, memory_pressure=0.92)
+    book.gone(first)
+    assert reserved(book, second) == ["legal"]
+    assert book.tier(second, "legal") == "cpu"
+    assert not any(isinstance(effect, Touch) for effect in book.effects)
 
 
 def test_where_nobody_is_left_that_is_said():

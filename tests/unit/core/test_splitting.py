@@ -5,6 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from lorapick.core.admission.leg_times import LATE, PATIENT
 from lorapick.core.case import Case
 from lorapick.core.splitting import UNKNOWN_TOKENS, prefill_leg, tokens_of
 from lorapick.core.state import Flight
@@ -12,6 +13,7 @@ from lorapick.model import events
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.effects import Touch
 from lorapick.model.events import Touched, TouchFailed
+from lorapick.model.picks import What
 from lorapick.model.pods import Role
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import PickingSettings, Settings
@@ -192,7 +194,8 @@ def test_a_decoding_pod_that_goes_away_leaves_the_prefill_to_its_end():
     book.arrive("legal", **LONG)
     chosen = book.effects[0].target.pod
     book.gone(chosen)
-    assert book.in_flight("p1") == 1
+    assert book.in_flight("p1") == 2, "the prefill, and the slot that is kept for the request"
+    assert book.fleet.state.flights["r1"].leg is not None
     book.end("r1", Outcome.FAILED)
     assert book.in_flight("p1") == 0
 
@@ -200,7 +203,7 @@ def test_a_decoding_pod_that_goes_away_leaves_the_prefill_to_its_end():
 def test_a_fallback_keeps_the_reservation_and_the_prefill():
     book = book_of(more=("decode",))
     book.arrive("legal", **LONG)
-    first, other = book.effects[0].target.pod, book.effects[0].fallbacks[0].pod
+    first, other = book.effects[0].target.pod, book.effects[0].fallbacks[-1].pod
     book.fallback("r1", other)
     assert (book.in_flight(first), book.in_flight(other), book.in_flight("p1")) == (0, 1, 1)
     book.prefilled("r1")
@@ -235,7 +238,7 @@ def test_headers_of_a_stream_end_the_prefill():
 def test_a_prefill_of_whose_end_nobody_speaks_is_over_some_time_and_the_slot_stays_reserved():
     book = book_of()
     book.arrive("legal", prompt_tokens=2000)
-    told = book.wait(3.0)
+    told = book.wait(4.0)
     assert tally(book).legs_overdue == 1
     assert book.in_flight("p1") == 0
     home = book.fleet.state.residency.home(book.fleet.state.columns.row_of["d2"])
@@ -250,7 +253,7 @@ def test_nothing_is_learnt_of_service_where_nobody_knows_when_it_began():
     book = book_of()
     before = book.fleet.state.prices.service.base
     book.arrive("legal", prompt_tokens=2000)
-    book.wait(3.0)
+    book.wait(4.0)
     book.start("r1")
     book.end("r1", status=200)
     assert book.fleet.state.prices.service.base == before
@@ -311,6 +314,129 @@ def test_a_pod_that_fails_every_prefill_at_once_draws_nobody(choice):
         book.end(f"r{len(sent)}", status=200)
     assert sent.count("p1") <= 4
     assert sent.count("p3") >= 20
+
+
+def slow(book, request_id, *, ok):
+    """A request whose prefill is overdue for long when it ends."""
+    book.arrive("legal", id=request_id, **LONG)
+    assert book.effects[0].prefill is not None
+    book.wait(20.0)
+    told = [*book.report("p1"), *book.report("d2"), *book.prefilled(request_id, ok=ok, why="prefiller_timeout")]
+    book.start(request_id)
+    book.end(request_id, status=200)
+    return told
+
+
+def test_prefills_that_fail_long_after_they_were_overdue_count_for_the_pause_and_once():
+    book = book_of()
+    for number in range(PATIENT):
+        assert not [line for line in slow(book, f"q{number}", ok=False) if "prefill_failed" in line]
+    assert (tally(book).legs_overdue, tally(book).legs_failed) == (PATIENT, 0)
+    came = [(each.what, each.why) for each in book.explain("q0").came]
+    assert came[:2] == [(What.OVERDUE, None), (What.FAILED, "prefiller_timeout")]
+    book.report("p1")
+    assert " after " not in book.arrive("legal", **LONG)[0]
+    assert tally(book).splits["nobody_prefills"] == 1
+
+
+def test_a_prefill_that_was_overdue_and_ends_well_shows_that_its_pod_works():
+    book = book_of()
+    for ok in (False, False, True, False, False):
+        slow(book, f"q{book.now}", ok=ok)
+    assert not book.fleet.state.legs.paused(0, now=book.now)
+
+
+def test_a_prefill_that_ends_well_shows_that_its_pod_works():
+    book = book_of()
+    for number, ok in enumerate((False, False, True, False, False)):
+        book.arrive("legal", id=f"q{number}", **LONG)
+        book.prefilled(f"q{number}", ok=ok)
+        book.end(f"q{number}", status=200)
+    assert tally(book).legs_failed == 4
+    assert not book.fleet.state.legs.paused(0, now=book.now)
+
+
+@pytest.mark.parametrize("lost", ["gone", "restarted"])
+def test_what_was_overdue_on_a_pod_says_nothing_of_the_next_one_in_its_row(lost):
+    book = book_of()
+    for number in range(PATIENT):
+        book.arrive("legal", id=f"q{number}", **LONG)
+    book.wait(20.0)
+    assert tally(book).legs_overdue == PATIENT
+    if lost == "gone":
+        book.gone("p1")
+        book.appear(pods(p9="prefill")[0])
+        assert book.fleet.state.columns.row_of["p9"] == 0
+    else:
+        book.change(replace(pods(p1="prefill")[0], address="elsewhere:1"))
+    for number in range(PATIENT):
+        book.prefilled(f"q{number}", ok=False)
+    assert not book.fleet.state.legs.paused(0, now=book.now)
+
+
+@pytest.mark.parametrize("before", ["disk", "loading", "gpu"])
+def test_overdue_is_four_times_what_the_choice_expects_with_load_and_queue(before):
+    book = book_of()
+    if before == "gpu":
+        book.apply(events.LoadSucceeded, pod="p1", adapter="legal", by=events.By.CONTROLLER)
+    elif before == "loading":
+        book.arrive("legal", id="first", **LONG)
+    book.wait(0.25)
+    book.arrive("legal", id="q", prompt_tokens=20_000)
+    expected = book.effects[0].pick.pair.prefill
+    assert expected >= 2.0
+    for _ in range(20):
+        book.report("p1")
+        book.report("d2")
+        book.wait(expected * LATE / 20 - 1e-6)
+        assert What.OVERDUE not in [each.what for each in book.explain("q").came]
+    book.wait(1e-3)
+    assert What.OVERDUE in [each.what for each in book.explain("q").came]
+
+
+def test_a_pod_that_left_the_list_may_still_prefill_and_the_slot_stays_reserved():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.apply(Touched, pod="d2", adapter="legal")
+    book.drain("p1")
+    told = book.gone("p1")
+    assert tally(book).legs_lost == 1 and [line for line in told if "prefill_failed" in line]
+    assert "Touch" in told
+    book.apply(Touched, pod="d2", adapter="legal")
+    home = book.fleet.state.residency.home(book.fleet.state.columns.row_of["d2"])
+    assert [*home.reserved] == ["legal"] and not home.busy("legal")
+    book.use("code", "d2")
+    # Nobody has told the engine of d2 of the request: legal would be the next to go.
+    assert home.endangers_reserved()
+    assert book.arrive("sql", **SHORT)[0].startswith("r2 waits for a place")
+    assert not [line for line in book.prefilled("r1") if "prefill_failed" in line]
+    assert home.reserved == {} and home.busy("legal")
+    assert [each.what for each in book.explain("r1").came] == [What.LOST, What.PREFILLED]
+    assert (tally(book).legs_lost, tally(book).legs_failed) == (1, 0)
+
+
+@pytest.mark.parametrize("how", ["failed", "answered", "left"])
+def test_a_slot_whose_prefilling_pod_is_gone_is_free_when_the_request_is_there_or_ends(how):
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.gone("p1")
+    home = book.fleet.state.residency.home(book.fleet.state.columns.row_of["d2"])
+    assert [*home.reserved] == ["legal"]
+    if how == "failed":
+        book.prefilled("r1", ok=False)
+    elif how == "answered":
+        book.start("r1")
+    else:
+        book.end("r1", Outcome.ABANDONED)
+    assert home.reserved == {}
+    assert (tally(book).legs_lost, tally(book).legs_failed) == (1, 0)
+
+
+def test_the_pod_that_prefills_has_the_prompt_cached_from_then_on():
+    book = book_of()
+    blocks = tuple(range(1, 126))
+    book.arrive("legal", blocks=blocks, **LONG)
+    assert book.fleet.state.prefixes.match(blocks) == {0: 1.0, 1: 1.0}
 
 
 def test_an_id_that_comes_again_is_no_older_for_that():
@@ -390,7 +516,7 @@ def test_a_prefill_waits_for_the_load_and_for_what_is_left_of_one():
 def test_after_a_fallback_the_slot_is_reserved_on_the_other_pod():
     book = book_of(more=("decode",))
     book.arrive("legal", **LONG)
-    other = book.effects[0].fallbacks[0].pod
+    other = book.effects[0].fallbacks[-1].pod
     book.fallback("r1", other)
     assert [*book.fleet.state.residency.home(book.fleet.state.columns.row_of[other]).reserved] == ["legal"]
 
@@ -400,7 +526,7 @@ def test_when_a_prefill_is_overdue_its_adapter_is_touched():
     book.use("legal", "d2")
     book.arrive("legal", prompt_tokens=2000)
     assert not any(isinstance(effect, Touch) for effect in book.effects)
-    assert "Touch" in book.wait(3.0)
+    assert "Touch" in book.wait(4.0)
     assert tally(book).legs_overdue == 1
 
 

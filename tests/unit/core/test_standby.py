@@ -7,6 +7,7 @@ from lorapick.model.adapters import PinSpec
 from lorapick.model.events import By, LoadSucceeded, PinSet
 from lorapick.model.pods import Role, SilentWhy
 from lorapick.model.settings import Settings
+from lorapick.model.tiers import Source, Tier
 from lorapick.testing.playbook import Playbook, plain_pod
 
 LONG = {"prompt_tokens": 2000, "stream": True}
@@ -17,6 +18,9 @@ def book() -> Playbook:
     pods = [plain_pod("p1", role=Role.PREFILL, max_loras=2)]
     pods += [plain_pod(name, role=Role.DECODE, max_loras=2) for name in ("d2", "d3", "d4")]
     made = Playbook(pods=pods, adapters=("legal", "code", "sql"), settings=Settings())
+    for row in (1, 2, 3):
+        # Before cold pods comes the one that prefills.
+        made.fleet.state.residency.left(row, "legal", tier=Tier.CPU, now=0.0, source=Source.REPORTED)
     made.arrive("legal", **LONG)
     return made
 

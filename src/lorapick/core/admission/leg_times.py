@@ -43,6 +43,8 @@ class LegInFlight(NamedTuple):
     """Tokens of legs that were there before."""
     tier: Tier | None
     """Of the adapter, as believed then; None: the base model."""
+    load: Seconds = 0.0
+    """Expected until its adapter is there."""
 
 
 class LegTimes:
@@ -65,7 +67,7 @@ class LegTimes:
         """A leg begins."""
         if leg.tokens:
             self.queued[leg.row] = self.queued.get(leg.row, 0) + leg.tokens
-        expected = min((leg.tokens + leg.ahead) * self.per_token, MOST_LATE)
+        expected = min((leg.tokens + leg.ahead) * self.per_token + leg.load, MOST_LATE)
         heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id, leg.sent))
         self.next_due = self._due[0][0]
 

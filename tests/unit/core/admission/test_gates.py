@@ -150,3 +150,14 @@ def test_new_settings_open_and_close_at_once():
     assert (column(book, "slots_left"), reasons(book)) == ([-1.0], [Reason.LOAD_BUDGET])
     book.apply(events.ConfigChanged, settings=Settings(picking=PickingSettings(policy="round-robin")))
     assert column(book, "slots_left") == [inf]
+
+
+def test_where_a_pin_waits_for_a_load_to_end_no_other_load_begins():
+    book = fleet(pods=2)
+    state = book.fleet.state
+    state.gates.claims[1] = None
+    state.gates.recount()
+    assert reasons(book) == [None, Reason.LOAD_BUDGET]
+    del state.gates.claims[1]
+    state.gates.recount()
+    assert reasons(book) == [None, None]

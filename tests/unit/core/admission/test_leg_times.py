@@ -53,6 +53,12 @@ def test_a_leg_is_overdue_after_some_times_what_was_expected():
     assert times.next_due == inf
 
 
+def test_what_was_expected_has_the_load_in_it():
+    times = LegTimes()
+    times.begin("cold", leg(tokens=1000)._replace(load=5.0))
+    assert times.next_due == pytest.approx(LATE * (5.0 + 1000 * FIRST_PER_TOKEN))
+
+
 def test_what_a_token_takes_is_learnt_both_ways():
     times = LegTimes()
     for _ in range(200):
@@ -110,6 +116,14 @@ def test_a_pod_that_goes_takes_its_tokens_along():
     times.gone(2)
     times.end(there)
     assert times.queued == {}
+
+
+def test_a_new_pod_inherits_no_pause():
+    times = LegTimes()
+    for _ in range(PATIENT):
+        times.failed(2, now=5.0)
+    times.gone(2)
+    assert not times.paused(2, now=5.0)
 
 
 @pytest.mark.parametrize(

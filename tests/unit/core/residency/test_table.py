@@ -290,3 +290,44 @@ def test_own_requests_in_flight_are_counted_over_all_pods():
     book.end("r1")
     book.gone("b")
     assert residency.in_flight("legal") == 1
+
+
+# -- reserved
+
+
+def order(book):
+    """Who goes next, first: what the shadow of the engine says."""
+    return [*book.fleet.state.residency.home(0).shadow.gpu]
+
+
+def reserved_oldest():
+    """A pod with two adapters, the older of which is reserved."""
+    book = one_pod()
+    for adapter in ("a", "b"):
+        book.use(adapter, "pod")
+    residency = book.fleet.state.residency
+    residency.reserve(0, "a")
+    assert order(book) == ["a", "b"]
+    return book, residency
+
+
+def test_a_request_that_never_came_has_used_nothing():
+    book, residency = reserved_oldest()
+    residency.ended(0, "a", now=book.now, load_failed=False, reserved=True)
+    assert order(book) == ["a", "b"]
+
+
+def test_a_request_that_came_has_used_its_adapter():
+    book, residency = reserved_oldest()
+    assert not residency.claimed(0, "a", now=book.now)
+    assert order(book) == ["b", "a"]
+
+
+def test_a_request_that_came_takes_a_slot_if_its_adapter_lost_it():
+    book, residency = reserved_oldest()
+    residency.dispatched(0, "c", now=book.now)
+    residency.ran(0, "c", now=book.now)
+    residency.ended(0, "c", now=book.now, load_failed=False)
+    assert order(book) == ["b", "c"]
+    assert residency.claimed(0, "a", now=book.now)
+    assert order(book) == ["c", "a"] and tiers(book, "a") == ["loading"]
