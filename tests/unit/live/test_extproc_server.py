@@ -274,7 +274,7 @@ async def test_how_a_prefill_went_is_told_before_the_answer_began(tmp_path: Path
         await talk.says(gateway.response_headers(200, [("x-lorapick-local-prefill", "timeout")]))
         await talk.hears(1)
         await until(lambda: ("started", "r1", 200) in picker.heard)
-        assert picker.heard[-2:] == [("prefilled", "r1", False), ("started", "r1", 200)]
+        assert picker.heard[-2:] == [("prefilled", "r1", False, "timeout"), ("started", "r1", 200)]
         await talk.leaves()
 
 
@@ -309,7 +309,7 @@ async def test_an_answer_that_is_none_counts_as_a_failure(tmp_path: Path, caplog
         ]
         await talk.leaves()
         assert server.counts.decide_failures == 1
-    assert "'perhaps' is neither Dispatch nor Reject" in caplog.text
+    assert "'perhaps' is neither Dispatch nor PassOn nor Reject" in caplog.text
 
 
 async def test_a_broken_gateway_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -37,6 +37,7 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
     for counts in (families.alerts, families.refusals, families.adapter_failures, families.adapter_coalesced):
         counts.add("x")
     families.decisions.add("x", "x")
+    families.prefills_failed.add("x", "x")
     for sums in (families.adapter_unused, families.adapter_latency):
         sums.add(1.0, "x")
     for histogram in (families.residency, families.adapter_residency, families.unused, families.hold_seconds):
@@ -59,6 +60,7 @@ def test_event_families_have_the_documented_names_and_labels() -> None:
         "swaps": {"pod", "from"},
         "loads": {"pod", "by", "from"},
         "load_failures": {"pod"},
+        "prefills_failed": {"pod", "why"},
         "loads_coalesced": {"pod"},
         "evictions": {"pod", "by"},
         "residency_seconds": {"pod"},

@@ -105,5 +105,5 @@ def test_prefill_by_the_file():
     book = Playbook(pods=pods, adapters=NAMES, settings=settings)
     book.report("decode-n1", waiting=3)
     went = book.arrive(TARGET, prompt_tokens=16)
-    assert went == ["r1 -> decode-n2 (disk) after prefill-n2 else decode-n1, prefill-n2"]
+    assert went == ["r1 -> decode-n2 (disk) after prefill-n2 else prefill-n2, decode-n1"]
     assert book.arrive(TARGET, prompt_tokens=15) == ["r2 -> decode-n2 (disk) else decode-n1"]
