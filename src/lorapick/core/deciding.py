@@ -236,7 +236,8 @@ def assign(state: FleetState, flight: Flight, *, row: int, now: Seconds, reserve
 
     With `reserve` it is prefilled elsewhere first: the pod keeps a slot for it.
     """
-    flight.row, flight.pod = row, state.columns.targets[row].pod
+    target = state.columns.targets[row]
+    flight.row, flight.pod, flight.address = row, target.pod, target.address
     flight.reserved = reserve
     flight.sent, flight.ran_from, flight.load_then = now, None if reserve else now, state.columns.load[row]
     tally, request = state.tally, flight.request

@@ -22,8 +22,10 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
     row = state.columns.row_of.get(event.pod)
     if flight is not None and row is not None and flight.trial is not None and flight.trial.passed:
         return arms_routing.served_by(state, flight, row=row, at=arms_routing.Moment(now, event.id))
-    if flight is None or row is None or flight.pod is None or flight.pod == event.pod:
+    if flight is None or row is None or flight.pod is None or flight.row == row:
         return []
+    if flight.pod == event.pod:  # it had left the list
+        return _take_back(state, flight, row=row, now=now, cause=event.id)
     refused, refused_row, leg, reserved = flight.pod, flight.row, flight.leg, flight.reserved
     effects: list[Effect] = [
         Note(cause=event.id, kind="fallback_served", facts={"picked": refused, "served": event.pod})
@@ -117,3 +119,40 @@ def pod_back(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[E
             if kept >= 0:
                 effects += release(state, kept, now=now, cause=cause)
     return effects
+
+
+def pod_listed_again(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
+    """A pod that had left the list is back at its address: the gateway goes there with what it was to decode.
+
+    Whoever has no slot left there keeps the one on its fallback, if it has one, until the answer.
+    """
+    effects: list[Effect] = []
+    target = state.columns.targets[row]
+    for flight in [*state.flights.values()]:
+        waits = flight.reserved and flight.row < 0 and flight.pod == target.pod and flight.address == target.address
+        if waits and standby.has_room(state, flight, row=row):
+            effects += _take_back(state, flight, row=row, now=now, cause=cause)
+    return effects
+
+
+def _take_back(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: int) -> list[Effect]:
+    """Count a request where it was sent, at a pod that was not listed for a while."""
+    target, name, effects = state.columns.targets[row], flight.adapter_name, list[Effect]()
+    flight.row, flight.address = row, target.address
+    state.loads[row].dispatched(now)
+    state.signals.dispatched(target.pod, now=now)
+    if not flight.reserved:
+        if name is not None and state.residency.dispatched(row, name, now=now) < Tier.LOADING:
+            state.tally.loads += 1
+            state.placement.load_began(row, now=now)
+        state.refresh(row)
+        return effects
+    if name is not None:
+        state.residency.reserve(row, name)
+    state.refresh(row)
+    state.tally.reservations_moved["back"] += 1
+    aftermath.came(state, flight, what=What.MOVED, pod=target.pod, why="listed again")
+    if standby.may_load(state, flight, row=row):
+        effects += splitting.bring(state, flight, row=row, now=now, cause=cause)
+    kept = standby.let_go(state, flight, now=now)
+    return effects if kept < 0 else [*effects, *release(state, kept, now=now, cause=cause)]

@@ -58,7 +58,8 @@ def on_appeared(state: FleetState, event: PodAppeared, *, now: Seconds) -> list[
     opening.warm(state, row, now=now)
     gate(state, row)
     stir(state, now=now)
-    return release(state, row, now=now, cause=event.id)
+    again = moving.pod_listed_again(state, row, now=now, cause=event.id)
+    return [*again, *release(state, row, now=now, cause=event.id)]
 
 
 def on_changed(state: FleetState, event: PodChanged, *, now: Seconds) -> list[Effect]:
