@@ -356,9 +356,14 @@ class ReservedSlots(RuleBasedStateMachine):
             self.may_be_sure_again(name)
 
     def lists_are_believed(self, name: str) -> None:
-        """What was lost on a pod that lists its adapters has been said by now, unless it was no loss any more."""
+        """What was lost on a pod that lists its adapters has been said by now, unless it was no loss any more.
+
+        One that the pod was told to bring in, and has not answered, may be on its way: no list says otherwise.
+        """
+        asked = [(told.command.pod, told.adapter) for told in self.told]
         for pod, adapter in self.lost:
-            if pod == name and (pod, adapter) in self.counted_on and adapter not in self.engines[pod].slots:
+            gone = (pod, adapter) in self.counted_on and adapter not in self.engines[pod].slots
+            if pod == name and gone and (pod, adapter) not in asked:
                 assert (pod, adapter) in self.said_lost, f"{pod}: nobody says that {adapter} lost its reserved slot"
         self.lost = [each for each in self.lost if each[0] != name]
         self.said_lost = [each for each in self.said_lost if each[0] != name]
