@@ -13,6 +13,7 @@ from itertools import islice
 from lorapick.core import thrash_alarms
 from lorapick.core.admission.alerts import WINDOW, Facts, Finding
 from lorapick.core.admission.pressure import Pressure
+from lorapick.core.picking.prefill_verdicts import NOBODY
 from lorapick.core.signals import both_sides
 from lorapick.core.signals.views import new_names
 from lorapick.core.state import FleetState
@@ -143,7 +144,10 @@ def _no_prefill(state: FleetState, now: Seconds) -> Finding:
     rows = both_sides.prefill_rows(state)
     facts: Facts = {}
     silent, unreached = (both_sides.silent(state, now=now), both_sides.unreached(state, now=now)) if rows else ([], {})
-    found = bool(unreached) or (bool(rows) and len(silent) == len(rows))
+    # Nobody is to be woken for a fleet that nobody asks to split.
+    lately = state.signals.handovers.lately(now) if silent else {}
+    wanted = lately.get("split", 0) + lately.get(NOBODY, 0) > 0
+    found = bool(unreached) or (wanted and len(silent) == len(rows))
     if found and silent:
         facts |= {"pods": _listed(f"{each.pod} {each.why}" for each in silent), "count": len(silent), "of": len(rows)}
     if unreached:

@@ -137,8 +137,8 @@ def _chosen(
     if joint(state):
         asked = tokens is not None or settings.decide is Decide.ALWAYS
         return ("nobody_prefills" if asked else "alone"), -1, None
-    left = 0.0 if tokens is None else query.uncached(row, tokens)
-    if settings.decide is not Decide.ALWAYS and left < settings.uncached_tokens:
+    few = tokens is None or query.uncached(row, tokens) < settings.uncached_tokens
+    if settings.decide is not Decide.ALWAYS and few:
         return "alone", -1, None
     leg_query = as_leg(query)
     leg_query.mask = _with_paused(state, leg_query.mask)
@@ -223,14 +223,13 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
     From now on the pod that decodes has the request. Of a leg that was overdue this says whether its pod works.
     """
     leg, name, load = flight.leg, flight.adapter_name, None
-    row, flight.late = flight.late if leg is None else leg.row, -1
-    if ok:
-        state.legs.worked(row)
-    elif ok is False and row in state.loads:
-        state.legs.failed(row, now=now)
+    told, flight.late = leg if leg is not None else flight.late, None
+    if told is not None and ok:
+        state.legs.worked(told.row)
+        state.legs.learn(told, now=now)
+    elif told is not None and ok is False and told.row in state.loads:
+        state.legs.failed(told.row, sent=told.sent, now=now)
     if leg is not None:
-        if ok:
-            state.legs.learn(leg, now=now)
         load = _leave(state, flight, leg=leg, now=now, ok=ok)
     flight.ran_from = now if ok is not None else None
     reserved, flight.reserved = flight.reserved, False
@@ -255,7 +254,7 @@ def unheard(state: FleetState, flight: Flight, *, what: What, now: Seconds, caus
     leg, name = flight.leg, flight.adapter_name
     effects = aftermath.prefill_came(state, flight, what=what, pod=flight.prefiller, why=None, cause=cause)
     if leg is not None:
-        flight.late = leg.row if leg.row in state.loads else -1
+        flight.late = leg if leg.row in state.loads else None
         _leave(state, flight, leg=leg, now=now, ok=None)
     if name is None or flight.row < 0:
         return effects
@@ -267,7 +266,7 @@ def unheard(state: FleetState, flight: Flight, *, what: What, now: Seconds, caus
 def drop(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     """The request ended before its leg did, if it has one: the pod that prefilled is rid of it too."""
     standby.let_go(state, flight, now=now)
-    flight.late = -1
+    flight.late = None
     if flight.leg is not None:
         _leave(state, flight, leg=flight.leg, now=now, ok=None)
 
@@ -306,6 +305,6 @@ def pod_gone(state: FleetState, row: int) -> list[Flight]:
     """A pod that prefilled is gone: whose legs were there. What was overdue there says nothing of who comes next."""
     state.legs.gone(row)
     for flight in state.flights.values():
-        if flight.late == row:
-            flight.late = -1
+        if flight.late is not None and flight.late.row == row:
+            flight.late = None
     return [flight for flight in state.flights.values() if flight.leg is not None and flight.leg.row == row]

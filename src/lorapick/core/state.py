@@ -100,8 +100,8 @@ class Flight:
         """Since when its own pod has it: when it was sent, or prefilled elsewhere; None: nobody knows."""
         self.leg: LegInFlight | None = None
         """Its stay on the pod that prefills for it; None: it has none, or that is over."""
-        self.late = -1
-        """Row of the pod whose prefill is overdue, as long as nobody has said how it ended; -1: there is none."""
+        self.late: LegInFlight | None = None
+        """Its stay on a pod whose prefill is overdue, as long as nobody has said how it ended; None: there is none."""
         self.reserved = False
         """Whether its own pod keeps a slot for it and has not got it yet, as far as we know."""
         self.prefiller: PodName | None = None

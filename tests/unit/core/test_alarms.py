@@ -9,6 +9,7 @@ from lorapick.model import events
 from lorapick.model.adapters import Adapter
 from lorapick.model.alerts import Alert
 from lorapick.model.effects import Clear, Raise
+from lorapick.model.pods import Role
 from lorapick.model.requests import Outcome
 from lorapick.model.settings import AdmissionSettings, AlertSettings, BudgetSettings, LoadTimes, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
@@ -276,3 +277,33 @@ def test_whatever_happens_they_alternate_and_end():
         standing[alert] = not standing[alert]
     assert not any(standing.values()) and not book.fleet.state.alerts.standing
     assert {alert for _, alert in seen} >= {*ADMISSION}
+
+
+# -- pods that prefill
+
+
+def without_prefill():
+    """A fleet whose only pod that prefills does not answer any more."""
+    watch = Watch(plain_pod("p", role=Role.PREFILL), plain_pod("d", role=Role.DECODE), alerts=ROOMY)
+    watch.pods = ["d"]
+    watch.seconds(10)
+    return watch
+
+
+def ask(watch, tokens):
+    watch.book.arrive("legal", id="r", prompt_tokens=tokens, stream=True)
+    watch.book.start("r")
+    watch.book.end("r", status=200)
+
+
+def test_nobody_prefills_where_that_is_asked_for():
+    watch = without_prefill()
+    assert watch.seconds(12, each=lambda: ask(watch, 2000)) == raised("no_prefill")
+    assert watch.facts(Alert.NO_PREFILL) == {"pods": "p stale", "count": 1, "of": 1}
+    watch.pods = ["p", "d"]
+    assert watch.seconds(32) == cleared("no_prefill")
+
+
+def test_nobody_prefills_where_nobody_asks_for_it():
+    watch = without_prefill()
+    assert watch.seconds(60, each=lambda: ask(watch, 20)) == []

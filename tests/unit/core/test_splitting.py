@@ -278,6 +278,13 @@ def test_independent_choice_takes_each_by_the_policy():
     assert not any(isinstance(effect, Touch) for answer in book.answers for effect in answer)
 
 
+@pytest.mark.parametrize("choice", [*Choice])
+def test_a_prompt_of_unknown_length_is_not_split_whoever_chooses(choice):
+    book = book_of(choice=choice, uncached_tokens=0)
+    book.arrive("legal", stream=True)
+    assert tally(book).splits == {"alone": 1}
+
+
 def test_where_a_slot_is_reserved_only_its_answer_ends_a_commanded_load():
     book = book_of()
     book.arrive("legal", **LONG)
@@ -344,6 +351,14 @@ def test_a_prefill_that_was_overdue_and_ends_well_shows_that_its_pod_works():
     for ok in (False, False, True, False, False):
         slow(book, f"q{book.now}", ok=ok)
     assert not book.fleet.state.legs.paused(0, now=book.now)
+
+
+def test_prefills_that_are_overdue_and_end_well_say_what_a_token_takes():
+    book = book_of()
+    slow(book, "load", ok=True)
+    before = book.fleet.state.legs.per_token
+    slow(book, "q", ok=True)
+    assert book.fleet.state.legs.per_token > before
 
 
 def test_a_prefill_that_ends_well_shows_that_its_pod_works():

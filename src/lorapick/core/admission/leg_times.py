@@ -47,6 +47,21 @@ class LegInFlight(NamedTuple):
     """Expected until its adapter is there."""
 
 
+class Failures(NamedTuple):
+    """Prefills in a row that failed on one pod."""
+
+    count: int = 0
+    until: Seconds = 0.0
+    """Nobody is sent there before."""
+    tried: Seconds = 0.0
+    """Nor before this, while one that was sent after the pause has not ended: it tells whether the pod works again."""
+
+    @property
+    def over(self) -> Seconds:
+        """When somebody may be sent there."""
+        return max(self.until, self.tried)
+
+
 class LegTimes:
     """What prefill takes, and what is being prefilled where."""
 
@@ -58,8 +73,8 @@ class LegTimes:
         """Tokens of legs in flight, by row."""
         self._due: list[tuple[Seconds, RequestId, Seconds]] = []
         """When it counts as over, of whom, sent when; ends are not taken out."""
-        self._failures: dict[int, tuple[int, Seconds]] = {}
-        """Prefills in a row that failed, and until when nobody is sent there, by row."""
+        self._failures: dict[int, Failures] = {}
+        """Prefills in a row that failed, by row."""
         self.next_due: Seconds = inf
         """When the next leg counts as over."""
 
@@ -68,6 +83,9 @@ class LegTimes:
         if leg.tokens:
             self.queued[leg.row] = self.queued.get(leg.row, 0) + leg.tokens
         expected = min((leg.tokens + leg.ahead) * self.per_token + leg.load, MOST_LATE)
+        failures = self._failures.get(leg.row)
+        if failures is not None and failures.count >= PATIENT:
+            self._failures[leg.row] = failures._replace(tried=leg.sent + LONGEST_PAUSE)
         heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id, leg.sent))
         self.next_due = self._due[0][0]
 
@@ -106,23 +124,29 @@ class LegTimes:
         """A prefill went well there."""
         self._failures.pop(row, None)
 
-    def failed(self, row: int, *, now: Seconds) -> None:
-        """A prefill failed there. After some in a row nobody is sent for a while: the queue of who fails is short."""
-        count = self._failures.get(row, (0, 0.0))[0] + 1
+    def failed(self, row: int, *, sent: Seconds, now: Seconds) -> None:
+        """A prefill failed there. After some in a row nobody is sent for a while: the queue of who fails is short.
+
+        What was `sent` before that pause ended says nothing new: many that fail at once are one failure of the pod.
+        """
+        before = self._failures.get(row, Failures())
+        if before.count >= PATIENT and sent < before.until:
+            return
+        count = before.count + 1
         pause = 0.0 if count < PATIENT else min(PAUSE * 2.0 ** min(count - PATIENT, 16), LONGEST_PAUSE)
-        self._failures[row] = (count, now + pause)
+        self._failures[row] = Failures(count, now + pause)
 
     def paused(self, row: int, *, now: Seconds) -> bool:
         """Whether nobody is sent there now."""
-        return row in self._failures and now < self._failures[row][1]
+        return row in self._failures and now < self._failures[row].over
 
     def failing(self, row: int) -> bool:
         """Whether so many prefills in a row failed there that it is left alone from time to time, until one works."""
-        return self._failures.get(row, (0, 0.0))[0] >= PATIENT
+        return row in self._failures and self._failures[row].count >= PATIENT
 
     def paused_rows(self, *, now: Seconds) -> list[int]:
         """Where nobody is sent now."""
-        return [row for row, (_, until) in self._failures.items() if now < until]
+        return [row for row, failures in self._failures.items() if now < failures.over]
 
 
 def splits(roles: Iterable[Role], *, decide: Decide) -> bool:

@@ -95,18 +95,42 @@ def test_the_estimate_stays_where_it_can_come_back_from():
 def test_who_fails_again_and_again_is_left_alone_for_longer_and_longer():
     times = LegTimes()
     for _ in range(PATIENT - 1):
-        times.failed(1, now=5.0)
+        times.failed(1, sent=5.0, now=5.0)
     assert not times.paused(1, now=5.0)
-    times.failed(1, now=5.0)
+    times.failed(1, sent=5.0, now=5.0)
     assert times.paused(1, now=5.0 + PAUSE / 2)
     assert not times.paused(1, now=5.0 + PAUSE)
-    for _ in range(5000):
-        times.failed(1, now=9.0)
-    assert times.paused(1, now=9.0 + LONGEST_PAUSE - 0.1)
-    assert not times.paused(1, now=9.0 + LONGEST_PAUSE)
+    for pause in (2.0, 4.0, 8.0, 16.0, 32.0, LONGEST_PAUSE, LONGEST_PAUSE):
+        now = pause * 1000
+        times.failed(1, sent=now, now=now)
+        assert times.paused(1, now=now + pause - 0.1)
+        assert not times.paused(1, now=now + pause)
     times.worked(1)
-    times.failed(1, now=99.0)
-    assert not times.paused(1, now=99.0)
+    times.failed(1, sent=99e3, now=99e3)
+    assert not times.paused(1, now=99e3)
+
+
+def test_many_that_fail_at_once_are_one_failure():
+    times = LegTimes()
+    for _ in range(500):
+        times.failed(1, sent=4.9, now=5.0)
+    assert times.paused(1, now=5.0 + PAUSE / 2)
+    assert not times.paused(1, now=5.0 + PAUSE)
+
+
+def test_after_a_pause_one_is_sent_and_tells_whether_the_pod_works_again():
+    times = LegTimes()
+    for _ in range(PATIENT):
+        times.failed(2, sent=5.0, now=5.0)
+    assert not times.paused(2, now=10.0)
+    times.begin("r", leg(row=2, sent=10.0))
+    assert times.paused(2, now=10.0) and times.paused_rows(now=10.0) == [2]
+    times.failed(2, sent=10.0, now=40.0)
+    assert times.paused(2, now=41.9) and not times.paused(2, now=42.0)
+    times.begin("r", leg(row=2, sent=50.0))
+    assert not times.paused(2, now=50.0 + LONGEST_PAUSE)  # nobody ever said how that one ended
+    times.worked(2)
+    assert not times.paused(2, now=50.0)
 
 
 def test_a_pod_that_goes_takes_its_tokens_along():
@@ -121,7 +145,7 @@ def test_a_pod_that_goes_takes_its_tokens_along():
 def test_a_new_pod_inherits_no_pause():
     times = LegTimes()
     for _ in range(PATIENT):
-        times.failed(2, now=5.0)
+        times.failed(2, sent=5.0, now=5.0)
     times.gone(2)
     assert not times.paused(2, now=5.0)
 
