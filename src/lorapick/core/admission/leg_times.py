@@ -50,7 +50,7 @@ class LegInFlight(NamedTuple):
 class Failures(NamedTuple):
     """Prefills in a row that failed on one pod."""
 
-    count: int = 0
+    times: int = 0
     until: Seconds = 0.0
     """Nobody is sent there before."""
     tried: Seconds = 0.0
@@ -84,7 +84,7 @@ class LegTimes:
             self.queued[leg.row] = self.queued.get(leg.row, 0) + leg.tokens
         expected = min((leg.tokens + leg.ahead) * self.per_token + leg.load, MOST_LATE)
         failures = self._failures.get(leg.row)
-        if failures is not None and failures.count >= PATIENT:
+        if failures is not None and failures.times >= PATIENT:
             self._failures[leg.row] = failures._replace(tried=leg.sent + LONGEST_PAUSE)
         heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id, leg.sent))
         self.next_due = self._due[0][0]
@@ -130,9 +130,9 @@ class LegTimes:
         What was `sent` before that pause ended says nothing new: many that fail at once are one failure of the pod.
         """
         before = self._failures.get(row, Failures())
-        if before.count >= PATIENT and sent < before.until:
+        if before.times >= PATIENT and sent < before.until:
             return
-        count = before.count + 1
+        count = before.times + 1
         pause = 0.0 if count < PATIENT else min(PAUSE * 2.0 ** min(count - PATIENT, 16), LONGEST_PAUSE)
         self._failures[row] = Failures(count, now + pause)
 
@@ -142,7 +142,7 @@ class LegTimes:
 
     def failing(self, row: int) -> bool:
         """Whether so many prefills in a row failed there that it is left alone from time to time, until one works."""
-        return row in self._failures and self._failures[row].count >= PATIENT
+        return row in self._failures and self._failures[row].times >= PATIENT
 
     def paused_rows(self, *, now: Seconds) -> list[int]:
         """Where nobody is sent now."""

@@ -87,7 +87,11 @@ class KvPuller:
             raise self._refuse(Pulled.FORBIDDEN, f"{source} is not among this pod's prefillers (--prefillers)")
         url = f"http://{source}/emulator/kv/{quote(params.remote_request_id or '', safe='')}"
         place = KvSource(url=url, engine=params.remote_engine_id or "", adapter=None)
-        offer = await self._handshake(place, params)
+        try:
+            offer = await self._handshake(place, params)
+        except asyncio.CancelledError:  # the client left
+            self._let_go(place)
+            raise
         base_model = self._options.base_model
         why = offer.mismatch(base_model=base_model, adapter=request.adapter, tokens=request.prompt_tokens)
         if why is not None:
