@@ -25,10 +25,10 @@ def test_a_run_directory_that_cannot_be() -> None:
 
 def test_a_configuration_that_cannot_be(tmp_path: Path) -> None:
     path = tmp_path / "lorapick.yaml"
-    path.write_text("discovery: {file: pods.yaml}\nmode: observe\n")
+    path.write_text("discovery: {file: pods.yaml}\ntenants: {}\n")
     code, out, err = run("--config", str(path), "--run-dir", str(tmp_path / "run"))
     assert (code, out) == (2, "")
-    assert err == f"lorapick up: {path}:2:7: mode: is not yet available; write mode: enforce\n"
+    assert err == f"lorapick up: {path}:2:1: tenants: is reserved for a later version and not yet available; remove the key\n"
     assert not (tmp_path / "run").exists()
 
 
