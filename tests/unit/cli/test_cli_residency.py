@@ -72,7 +72,7 @@ def test_json_is_the_answer_of_the_api(admin: str) -> None:
         {
             "pod": "pod-02", "adapter": "acme/code@7", "tier": "loading", "since": 99.9, "source": "commanded",
             "in_flight": 0, "pinned": False, "last_evidence": 99.5, "evidence": "command", "age_s": 0.1,
-            "evidence_age_s": 0.5,
+            "evidence_age_s": 0.5, "side": None,
         }
     ]  # fmt: skip
 

@@ -139,6 +139,9 @@ def test_the_last_pod_that_prefills_is_missed_and_not_the_first():
     assert [each.pod for each in silent(fleet.state, now=fleet.book.now)] == ["p0"]
     assert fleet.told == []
     fleet.seconds(30, but=("p0", "p1"))
+    assert fleet.told == [], "nobody asks for it"
+    fleet.ask("a", **LONG)
+    fleet.seconds(12, but=("p0", "p1"))
     assert fleet.told == [(Raise, Alert.NO_PREFILL)]
     assert fleet.state.alerts.standing[Alert.NO_PREFILL].facts["of"] == 2
     fleet.seconds(10)
