@@ -71,7 +71,7 @@ async def test_nothing_is_left_when_all_have_ended(stack):
     }
     async with stack.session.get(stack.metrics) as answer:
         page = await answer.text()
-    assert 'lorapick_pod_info{pod="pod-0",role="prefill",zone=""} 1.0' in page
+    assert 'lorapick_pod_info{pod="pod-0",role="prefill",zone="local"} 1.0' in page
     assert 'lorapick_splits_total{result="split"} 12.0' in page
 
 
@@ -85,11 +85,13 @@ async def test_a_pod_that_decodes_is_lost_during_the_prefill(stack):
     (lost,) = await kept()
     stack.kill_pod(int(lost[-1]))
     status, headers = await asked
-    (other,) = set(DECODE) - {lost}
-    assert (status, headers["x-lorapick-pod"], headers["x-lorapick-prefiller"] in PREFILL) == (200, other, True)
+    other = headers["x-lorapick-pod"]
+    # Another pod that has the adapter, or the one that prefilled it: that has no prefiller then.
+    assert (status, other != lost, other in PREFILL) == (200, True, "x-lorapick-prefiller" not in headers)
     async with stack.session.get(stack.admin + "/v1/decisions?limit=1") as answer:
         (row,) = (await answer.json())["decisions"]
-    assert (row["pod"], row["served_by"], row["prefill_came"]) == (lost, other, "prefilled")
+    assert (row["pod"], row["served_by"]) == (lost, other)
+    assert row["prefill_came"] == ("prefilled" if other in DECODE else None)
     async with stack.session.get(stack.admin + f"/v1/decisions/{row['request_id']}") as answer:
         words = (await answer.json())["words"]
     assert [line for line in words if f"the gateway said that {other} serves it" in line]
