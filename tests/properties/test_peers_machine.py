@@ -92,7 +92,7 @@ class PeersMachine(RuleBasedStateMachine):
         if not up:
             picker.asked.clear()
             picker.answers.clear()
-        self.do(picker, events.PeersReachable, up=up, why="" if up else "gone")
+        self.do(picker, events.PeersReached, up=up, why="" if up else "gone")
 
     @rule(who=PICKERS, name=st.sampled_from(NAMES), crowd=st.integers(1, 4))
     def arrive(self, who, name, crowd):

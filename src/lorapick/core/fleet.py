@@ -65,7 +65,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.Ticked: operator.on_ticked,
     events.PeerReported: listening.on_reported,
     events.LoadClaimed: listening.on_claimed,
-    events.PeersReachable: listening.on_reachable,
+    events.PeersReached: listening.on_reachable,
     events.PlacementComputed: intent.on_placement_computed,
     events.TriggerFired: intent.on_trigger_fired,
     events.Registered: operator.on_registered,

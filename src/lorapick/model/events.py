@@ -238,7 +238,7 @@ class LoadClaimed(Event, frozen=True, kw_only=True):
     pod: PodName
 
 
-class PeersReachable(Event, frozen=True, kw_only=True):
+class PeersReached(Event, frozen=True, kw_only=True):
     """The store that pickers share can be reached, or cannot any more, and `why`."""
 
     up: bool
@@ -393,7 +393,7 @@ AnyEvent = (
     PodAppeared | PodChanged | PodDraining | PodGone | PodReported | PodSilent | RequestArrived | RequestRefused
     | RequestDispatched | ResponseStarted | BodyStarted | PrefillEnded | RequestEnded | LoadStarted | LoadSucceeded
     | LoadFailed | Evicted | Unloaded | UnloadFailed | Registered | RegisterFailed | Touched | TouchFailed
-    | PeerReported | LoadClaimed | PeersReachable | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired
+    | PeerReported | LoadClaimed | PeersReached | PlacementComputed | KvStored | KvRemoved | KvCleared | TriggerFired
     | PinSet | PinCleared | LoadAsked | UnloadAsked | MoveAsked | AliasSet | AliasCleared | AdapterChecked
     | DemandRecalled | AdapterDeclared | AdapterChanged | AdapterRetired | ConfigChanged | LeadershipChanged | Ticked
     | GpuReported

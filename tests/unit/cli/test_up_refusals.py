@@ -28,7 +28,10 @@ def test_a_configuration_that_cannot_be(tmp_path: Path) -> None:
     path.write_text("discovery: {file: pods.yaml}\ntenants: {}\n")
     code, out, err = run("--config", str(path), "--run-dir", str(tmp_path / "run"))
     assert (code, out) == (2, "")
-    assert err == f"lorapick up: {path}:2:1: tenants: is reserved for a later version and not yet available; remove the key\n"
+    assert (
+        err
+        == f"lorapick up: {path}:2:1: tenants: is reserved for a later version and not yet available; remove the key\n"
+    )
     assert not (tmp_path / "run").exists()
 
 

@@ -112,7 +112,7 @@ def test_an_event_that_cannot_be_written_ends_the_recording(tmp_path, caplog):
 # -- the limit
 
 
-@pytest.mark.parametrize("most", [3000, 4000, 4001, 4500])
+@pytest.mark.parametrize("most", [5000, 6000, 6001, 6500])
 def test_a_log_at_its_limit_ends_with_a_line_that_says_so(tmp_path, caplog, most):
     path = tmp_path / "events.jsonl"
     lost = []

@@ -1,6 +1,6 @@
 """What other pickers say, what the store that all share answers, and what time says of both.
 
-In: PeerReported, LoadClaimed, PeersReachable; the clock. Out: decisions that waited for it, claims to give back, notes.
+In: PeerReported, LoadClaimed, PeersReached; the clock. Out: decisions that waited for it, claims to give back, notes.
 Not here: questions (see `core.peers.claiming`), the wire (see `live.peers`).
 """
 
@@ -15,7 +15,7 @@ from lorapick.core.placement.controller import wake
 from lorapick.core.requests import load_over, release
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note, ReleaseClaim
-from lorapick.model.events import LoadClaimed, PeerReported, PeersReachable
+from lorapick.model.events import LoadClaimed, PeerReported, PeersReached
 from lorapick.model.units import PodName, Seconds
 
 MOST_LOADS = 1_000
@@ -122,7 +122,7 @@ def _late(state: FleetState, event: LoadClaimed, *, key: Key, now: Seconds) -> l
     return []
 
 
-def on_reachable(state: FleetState, event: PeersReachable, *, now: Seconds) -> list[Effect]:
+def on_reachable(state: FleetState, event: PeersReached, *, now: Seconds) -> list[Effect]:
     """Without the store everybody goes on alone; nobody waits for an answer that will not come."""
     claims = state.peers.claims
     was, claims.reachable = claims.reachable, event.up

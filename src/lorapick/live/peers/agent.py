@@ -1,6 +1,6 @@
 """One picker's part in the agreement: says what it has, hears what others have, claims loads.
 
-In: the driver's fleet, effects of its core, a store. Out: PeerReported, LoadClaimed and PeersReachable through the
+In: the driver's fleet, effects of its core, a store. Out: PeerReported, LoadClaimed and PeersReached through the
 driver's door. Whatever happens here, requests are served: when the store is lost that is said, and tried again.
 Not here: what any of it means (see `core.peers`), keys and scripts (see `live.peers.store`).
 """
@@ -24,7 +24,7 @@ from lorapick.live.peers.counts import PeersCounts
 from lorapick.live.peers.leading import StoreLeader
 from lorapick.live.peers.store import Store, connect
 from lorapick.model.effects import ClaimLoad, Effect, ReleaseClaim
-from lorapick.model.events import Event, LoadClaimed, PeerReported, PeersReachable
+from lorapick.model.events import Event, LoadClaimed, PeerReported, PeersReached
 from lorapick.model.peers import Marks
 from lorapick.model.settings import PeersSettings
 from lorapick.model.tiers import Tier
@@ -151,7 +151,7 @@ class Peers:
         self._said_down = False
         self.counts.connects += 1
         log.info("peers: the store is in reach; this picker is %s of fleet %s", self.me, self._settings.fleet)
-        self._driver.submit(lambda t, i: PeersReachable(t=t, id=i, up=True))
+        self._driver.submit(lambda t, i: PeersReached(t=t, id=i, up=True))
 
     def _lost(self, error: BaseException) -> None:
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -165,7 +165,7 @@ class Peers:
         self._up = False
         while not self._asked.empty():
             self._asked.get_nowait()
-        self._driver.submit(lambda t, i: PeersReachable(t=t, id=i, up=False, why=why[:300]))
+        self._driver.submit(lambda t, i: PeersReached(t=t, id=i, up=False, why=why[:300]))
 
     async def _leave(self) -> None:
         """Take what is ours out of the store, if it answers."""

@@ -12,7 +12,7 @@ PEERS = PeersSettings(redis="redis://store")
 def picker(pods=("a", "b"), adapters=("legal", "code"), up=True, **settings):
     book = Playbook(pods=pods, adapters=adapters, settings=Settings(peers=PEERS, **settings))
     if up:
-        book.apply(events.PeersReachable, up=True)
+        book.apply(events.PeersReached, up=True)
     return book
 
 

@@ -81,4 +81,4 @@ def test_without_peers_nobody_asks():
     book = Playbook(pods=["a"], adapters=["legal"])
     assert book.arrive("legal") == ["r1 -> a (disk)"]
     assert book.fleet.next_wakeup() is not None or not book.fleet.state.peers.on
-    assert book.apply(events.PeersReachable, up=False, why="x") == []
+    assert book.apply(events.PeersReached, up=False, why="x") == []

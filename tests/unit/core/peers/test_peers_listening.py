@@ -114,13 +114,13 @@ def test_a_claim_is_given_back_when_the_load_is_over_or_nobody_wants_it():
 def test_a_lost_store_lets_all_go_and_is_an_alert():
     book = picker()
     book.arrive("legal")
-    told = book.apply(events.PeersReachable, up=False, why="gone")
+    told = book.apply(events.PeersReached, up=False, why="gone")
     assert told == ["note peers_reachable up=no why=gone", "r1 -> a (disk) else b"]
     assert book.arrive("code")[0].startswith("r2 -> ") and claims(book) == []
     for _ in range(6):
         book.wait(1.0)
     assert book.fleet.state.alerts.standing[Alert.PEERS_DOWN].facts["why"] == "gone"
-    book.apply(events.PeersReachable, up=True)
+    book.apply(events.PeersReached, up=True)
     for _ in range(40):
         book.wait(1.0)
     assert Alert.PEERS_DOWN not in book.fleet.state.alerts.standing
