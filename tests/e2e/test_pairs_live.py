@@ -45,7 +45,9 @@ def test_every_request_is_accounted_for(played):
 
 def test_nothing_is_decoded_where_it_must_not_be(played):
     for outcome in played.values():
-        assert (outcome.not_decoding, outcome.foreign) == (0, 0), outcome.name
+        assert outcome.foreign == 0, outcome.name
+        # Of a pod that died, the one that prefilled for it is a fallback: before pods that lack the adapter.
+        assert outcome.not_decoding == 0 or outcome.kills, outcome.name
 
 
 def test_pairs_find_their_adapter_there(played):
