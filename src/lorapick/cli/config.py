@@ -5,14 +5,13 @@ each key that no part acts on yet, each role of pods that cannot work and each p
 problem and exit code 2. Not here: what is right (`wire.config`).
 """
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
+from lorapick.cli.config_answer import answer
 from lorapick.cli.config_explain import explain
 from lorapick.cli.loading import load
 from lorapick.live.ledger.file import LedgerError, check_place
@@ -63,18 +62,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON.")] = False,
 ) -> None:
     """Say what is wrong with a configuration, with the pods file and the catalogue that it names."""
-    try:
-        checked = examine(file)
-    except ConfigError as error:
-        if as_json:
-            _print({"ok": False, "problems": msgspec.to_builtins(error.problems)})
-        else:
-            print(error, file=sys.stderr)
-        raise typer.Exit(2) from None
-    if as_json:
-        _print({"ok": True, **msgspec.to_builtins(checked)})
-    else:
-        _say(checked)
+    answer(lambda: examine(file), _say, as_json=as_json)
 
 
 def _say(checked: Checked) -> None:
@@ -128,7 +116,3 @@ def _pods_from(discovery: DiscoverySettings) -> str:
     if cluster is None:
         return discovery.file or "the configuration"
     return "Kubernetes labels" if cluster.pool is None else f"InferencePool {cluster.pool}"
-
-
-def _print(document: object) -> None:
-    print(json.dumps(document, indent=2))

@@ -5,17 +5,16 @@ default, what is otherwise than with llm-d; exit code 2 with every problem when 
 Not here: the words about plugins (`wire.config.epp`), whether everything that a file names is right (`config check`).
 """
 
-import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
+from lorapick.cli.config_answer import answer
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.settings import Settings
-from lorapick.wire.config import ConfigError, parse_settings, unreadable
+from lorapick.wire.config import parse_settings, unreadable
 from lorapick.wire.config.document import Report, parse_document
 from lorapick.wire.config.epp import EndpointPicker, Part, Support, is_endpoint_picker, parse_endpoint_picker
 
@@ -73,18 +72,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Say it as JSON.")] = False,
 ) -> None:
     """Say what each part of a configuration will do, what is there by default, and what differs from llm-d."""
-    try:
-        explained = explanation(file)
-    except ConfigError as error:
-        if as_json:
-            _print({"ok": False, "problems": msgspec.to_builtins(error.problems)})
-        else:
-            print(error, file=sys.stderr)
-        raise typer.Exit(2) from None
-    if as_json:
-        _print({"ok": True, **msgspec.to_builtins(explained)})
-    else:
-        print("\n".join(lines(explained)))
+    answer(lambda: explanation(file), lambda found: print("\n".join(lines(found))), as_json=as_json)
 
 
 def explanation(file: Path) -> Explained:
@@ -182,7 +170,3 @@ def _part(part: Part, place: str) -> list[str]:
     written = f" {part.parameters}" if part.parameters else ""
     mark = "" if part.support in (Support.SAME, Support.OWN) else f" [{part.support}]"
     return [f"{place:>5}  {part.what}{called}{mark}{written}", f"         {part.does}"]
-
-
-def _print(document: Any) -> None:
-    print(json.dumps(document, indent=2))
