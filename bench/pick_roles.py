@@ -10,14 +10,13 @@ in flight. Nodes have eight pods, zones a third of the nodes. CPU time; ratios a
 `legs` and `pairs` are the parts that only roles have, by loop and by columns, to find where these cross.
 """
 
-import argparse
-import json
 import statistics
 import time
 from collections import deque
 from collections.abc import Callable
 from itertools import count
 
+from bench.pick import command
 from lorapick.core import splitting
 from lorapick.core.case import Case
 from lorapick.core.fleet import Fleet
@@ -163,17 +162,5 @@ def measure(rounds: int) -> dict[str, float]:
     return {name: round(value, 2) for name, value in figures.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    arguments = parser.parse_args()
-    figures = measure(arguments.rounds)
-    if arguments.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        print("\n".join(f"{name:32} {value:>12}" for name, value in figures.items()))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, measure, rounds=9)
