@@ -16,12 +16,12 @@ from typing import Any
 
 from lorapick.live.discovery import PodSet
 from lorapick.live.driver import Driver
+from lorapick.live.fencing import Fence
 from lorapick.live.kubernetes.access import Access
 from lorapick.live.kubernetes.client import Client
 from lorapick.live.kubernetes.counts import KubernetesCounts
 from lorapick.live.kubernetes.endpoints import EndpointList
 from lorapick.live.kubernetes.families import KubernetesFamilies
-from lorapick.live.kubernetes.fencing import Fence
 from lorapick.live.kubernetes.following import Following
 from lorapick.live.kubernetes.leader import Leader, own_identity
 from lorapick.live.kubernetes.objects import Problems, Readings

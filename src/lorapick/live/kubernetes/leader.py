@@ -1,7 +1,7 @@
 """Who leads, by a Lease (`coordination.k8s.io/v1`): at most one replica at a time, and one soon after it is gone.
 
 In: the Lease as it is read, the local clock. Out: the Lease as it should be; `leads`; calls when that changes.
-Not here: what a leader does (see `fencing`, `statuses`).
+Not here: what a leader does (see `live.fencing`, `statuses`).
 
 Clocks of replicas are never compared. Who does not lead waits for `duration` since it *saw* the Lease change last. Who
 leads counts from before it *asked* for its last renewal, and stops after `renew_within`, which is shorter, whether or
@@ -172,7 +172,7 @@ class Leader:
         return True
 
     async def _release(self) -> None:
-        """Let the next one begin at once. Whatever we led has ended before: see `fencing`."""
+        """Let the next one begin at once. Whatever we led has ended before: see `live.fencing`."""
         if not self.leads:
             return
         self._until = float("-inf")

@@ -19,7 +19,7 @@ from pathlib import Path
 from lorapick.core.peers.claims import Claim, Key, Standing
 from lorapick.core.peers.saying import own_marks
 from lorapick.live.driver import Driver
-from lorapick.live.kubernetes.fencing import Fence
+from lorapick.live.fencing import Fence
 from lorapick.live.peers.counts import PeersCounts
 from lorapick.live.peers.leading import StoreLeader
 from lorapick.live.peers.store import Store, connect

@@ -1,7 +1,7 @@
 """Who of several pickers leads, by a lease in the shared store.
 
 In: the store, the local clock. Out: `leads`; calls when that changes. Not here: what only a leader may do (see
-`live.kubernetes.fencing`, which fences both kinds of leader).
+`live.fencing`, which fences both kinds of leader).
 
 Clocks are never compared: the lease ends by the store's clock, and whoever leads counts from before it asked, for less
 time than the lease lasts. While the store is out of reach nobody leads, once that time is over.
