@@ -4,11 +4,9 @@ In: flags. Out: a served pod, one ready line, exit code 2 for bad input.
 Not here: behaviour (see `live.podserver`).
 """
 
-import asyncio
 import json
 import os
 import re
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from lorapick.live.podserver import (
     serve,
 )
 from lorapick.live.podserver.options import EMULATED, MAX_ADAPTERS, HandoverOptions
+from lorapick.live.signals import asked_to_stop
 from lorapick.model.pods import Engine, PodLimits, Role
 from lorapick.pod.errors import PodError
 from lorapick.pod.values import AdapterSpec, PodConfig, SwapMode
@@ -115,11 +114,8 @@ def _refusals() -> Iterator[None]:
 
 
 async def _run(options: PodServerOptions, *, as_json: bool) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await serve(options, stop=stop, ready=lambda served: _say_ready(options, served, as_json=as_json))
+    with asked_to_stop() as stop:
+        await serve(options, stop=stop, ready=lambda served: _say_ready(options, served, as_json=as_json))
 
 
 def _say_ready(options: PodServerOptions, served: Served, *, as_json: bool) -> None:

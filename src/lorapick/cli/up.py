@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from lorapick.live.addresses import in_use
 from lorapick.live.admin_token import token_from
 from lorapick.live.processes import ChildExit
 from lorapick.live.run_lock import RunDirectoryError, RunLock
+from lorapick.live.signals import asked_to_stop
 from lorapick.live.stack import Stack, StackError
 from lorapick.live.stack_options import StackOptions
 from lorapick.live.tls.exposure import check_exposure
@@ -103,9 +103,11 @@ def _check_token(plan: UpPlan) -> None:
 
 
 async def _run(plan: UpPlan, say: Callable[[str, dict[str, Any]], None]) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with asked_to_stop() as stop:
+        await _up(plan, say, stop=stop)
+
+
+async def _up(plan: UpPlan, say: Callable[[str, dict[str, Any]], None], *, stop: asyncio.Event) -> None:
     say("starting", _starting(plan))
     for line in plan.later:
         say("later", {"message": line})

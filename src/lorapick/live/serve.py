@@ -7,7 +7,6 @@ Not here: Envoy and pods (see `live.stack`), the command line (`cli.serve`), any
 import asyncio
 import logging
 import random
-import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -35,6 +34,7 @@ from lorapick.live.placing import Placing
 from lorapick.live.published import PublishedViews
 from lorapick.live.runbook_pages import Files
 from lorapick.live.scrape import Scraper
+from lorapick.live.signals import asked_to_stop
 from lorapick.live.tls.doors import Doors
 from lorapick.live.tls.exposure import check_exposure
 from lorapick.live.tls.families import TlsFamilies
@@ -88,10 +88,8 @@ async def serve(
     """
     for warning in check_exposure(settings):
         log.warning("%s", warning)
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
+        stop = stack.enter_context(asked_to_stop())
         transport = TransportCounts()
         recorder = None
         if record is not None:
