@@ -64,6 +64,7 @@ def counters() -> dict[str, float]:
         'placement_commands_total{kind="load",why="pin"}': 0.1, 'placement_refusals_total{reason="load_budget"}': 0.1,
         'adapter_evictions_total{adapter="legal"}': 0.3, 'adapter_latency_seconds_sum{adapter="legal"}': 30,
         'adapter_latency_seconds_count{adapter="legal"}': 12,
+        'splits_total{result="split"}': 0.5, 'prefills_failed_total{pod="pod-01",why="failed"}': 0.2,
     }  # fmt: skip
     pod = {
         'swaps_total{pod="P",from="cpu"}': 1.2, 'loads_total{pod="P",by="inferred",from="cpu"}': 1.3,
