@@ -41,6 +41,7 @@ def gauges() -> dict[str, float]:
         "pins_without_place": 0, "placement_moves_last_minute": 2, 'info{version="0",policy="cost"}': 1,
         'distinct_active_adapters{window="10m"}': 55, 'distinct_active_adapters{window="1h"}': 60,
         'requests_waiting{for="held_for_load"}': 5, 'requests_waiting{for="held_for_slot"}': 2,
+        "peers_up": 0, "peers_known": 1,
         'slo_seconds{objective="latency_p95"}': 2, 'slo_seconds{objective="ttft_p95"}': 0.5,
         'adapter_slots_used{adapter="legal"}': 2, 'adapter_slots_used{adapter="other"}': 6,
     }  # fmt: skip
@@ -64,6 +65,7 @@ def counters() -> dict[str, float]:
         'placement_commands_total{kind="load",why="pin"}': 0.1, 'placement_refusals_total{reason="load_budget"}': 0.1,
         'adapter_evictions_total{adapter="legal"}': 0.3, 'adapter_latency_seconds_sum{adapter="legal"}': 30,
         'adapter_latency_seconds_count{adapter="legal"}': 12,
+        'peers_claims_total{outcome="won"}': 0.1,
         'splits_total{result="split"}': 0.5, 'prefills_failed_total{pod="pod-01",why="failed"}': 0.2,
     }  # fmt: skip
     pod = {
