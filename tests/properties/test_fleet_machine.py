@@ -17,7 +17,7 @@ from lorapick.model import events
 from lorapick.model.adapters import Adapter, PinSpec
 from lorapick.model.effects import Clear, Dispatch, Hold, Load, Raise, Register, Reject, Solve, Touch, Unload
 from lorapick.model.placement import AdapterFacts, DemandBin, Why
-from lorapick.model.pods import PodReport
+from lorapick.model.pods import PodReport, Role
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.tiers import Tier
 from lorapick.testing import strategies as given
@@ -26,13 +26,25 @@ from lorapick.testing.playbook import Playbook, plain_pod
 WALL = 1_760_004_000.0
 """Unix time at which the machine begins."""
 
+SIDES = {"pod-0": Role.PREFILL, "pod-1": Role.DECODE, "pod-2": Role.DECODE, "pod-3": Role.BOTH}
+"""The first pods of every other fleet: requests are split there from the start."""
+SMALL = {"max_loras": 2, "max_num_seqs": 3, "max_queue": 3}
+
 
 class FleetMachine(RuleBasedStateMachine):
     """`Playbook` checks the fleet's invariants after each event; this machine checks the answers."""
 
-    @initialize(settings=given.settings(), seed=st.integers(0, 3), data=st.data(), pods=st.sampled_from([3, 4, 1, 0]))
-    def begin(self, settings, seed, data, pods):
+    @initialize(
+        settings=given.settings(),
+        seed=st.integers(0, 3),
+        data=st.data(),
+        pods=st.sampled_from([3, 4, 1, 0]),
+        divided=st.booleans(),
+    )
+    def begin(self, settings, seed, data, pods, divided):
         first = [data.draw(given.pods(st.just(name))) for name in given.POD_NAMES[:pods]]
+        if divided:
+            first = [plain_pod(name, base_model=given.BASES[0], **SMALL, role=role) for name, role in SIDES.items()]
         self.book = Playbook(pods=first, adapters=given.ADAPTER_NAMES[:2], settings=settings, seed=seed)
         self.count = 0
         self.alerts = {}
@@ -180,12 +192,12 @@ class FleetMachine(RuleBasedStateMachine):
             self.do(events.RequestArrived, request=type(request)(**{**values, "id": request_id}))
             assert self.held.get(request_id) != float("inf"), f"{request_id} got no answer"
 
-    @rule(adapter=st.sampled_from(given.ADAPTER_NAMES[:3]), seconds=st.sampled_from([0.0, 0.3]))
-    def burst(self, adapter, seconds):
+    @rule(adapter=st.sampled_from(given.ADAPTER_NAMES[:3]), seconds=st.sampled_from([0.0, 0.3]), tokens=given.prompts)
+    def burst(self, adapter, seconds, tokens):
         """Several ask for one adapter; it is served, or not."""
         for _ in range(3):
             self.count += 1
-            request = Request(id=f"r{self.count}", model=adapter)
+            request = Request(id=f"r{self.count}", model=adapter, prompt_tokens=tokens)
             self.held[request.id] = float("inf")
             self.do(events.RequestArrived, request=request)
         self.pass_time(seconds)
@@ -202,6 +214,30 @@ class FleetMachine(RuleBasedStateMachine):
     @rule(data=st.data(), status=st.sampled_from([200, 200, 404, 500]))
     def start(self, data, status):
         self.do(events.ResponseStarted, request_id=self.some(data, self.open), status=status)
+
+    @precondition(lambda self: self.legs())
+    @rule(data=st.data(), ok=st.sampled_from([True, True, False]), twice=st.booleans(), answers=st.booleans())
+    def prefilled(self, data, ok, twice, answers):
+        """A prefill ends, well or badly, as some say twice; the pod that decodes begins to answer, or waits."""
+        request_id = self.some(data, self.legs())
+        why = None if ok else data.draw(st.sampled_from([None, "status_500"]))
+        self.do(events.PrefillEnded, request_id=request_id, ok=ok, why=why)
+        flight = self.book.fleet.state.flights[request_id]
+        assert flight.leg is None, f"{request_id} is still being prefilled"
+        if twice:
+            self.do(events.PrefillEnded, request_id=request_id, ok=not ok)
+        if answers:
+            self.do(events.ResponseStarted, request_id=request_id, status=200)
+            self.do(events.BodyStarted, request_id=request_id)
+
+    def legs(self):
+        return [name for name, flight in self.book.fleet.state.flights.items() if flight.leg is not None]
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def body(self, data):
+        """The first bytes of an answer."""
+        self.do(events.BodyStarted, request_id=self.some(data, self.open))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), outcome=given.endings)
@@ -224,6 +260,7 @@ class FleetMachine(RuleBasedStateMachine):
         """Requests that nobody knows, and one that a transport refused."""
         self.do(events.RequestDispatched, request_id="nobody", pod=given.POD_NAMES[0])
         self.do(events.ResponseStarted, request_id="nobody", status=200)
+        self.do(events.PrefillEnded, request_id="nobody", ok=True)
         self.do(events.RequestEnded, request_id="nobody", outcome=Outcome.SERVED)
         self.do(events.RequestRefused, reason="body_invalid", status=400)
 
@@ -404,6 +441,8 @@ class FleetMachine(RuleBasedStateMachine):
             self.do(events.RequestEnded, request_id=request_id, outcome=Outcome.SERVED)
         state = self.book.fleet.state
         assert not state.flights and not state.waiting and not len(state.turns)
+        assert not any(state.legs.queued.values()), "somebody is still being prefilled"
+        assert not any(state.residency.home(row).reserved for row in state.loads), "a slot is still reserved"
         assert all(load.in_flight == 0 for load in state.loads.values())
         assert sum(state.tally.outcomes.values()) == state.tally.arrivals
         # What looks back on ten minutes takes longer to end.

@@ -1,4 +1,4 @@
-"""A slot that waits for its request's prefill elsewhere is never the victim of another load, whatever happens.
+"""A slot that waits for its request, until the engine has given that a seat, is never the victim of another load.
 
 The engines are played here by a least-recently-used cache of a few lines, which knows only what it is sent: requests,
 touches, loads and unloads, by whomever they were wanted (pins, operators, triggers, the placement by load).
@@ -33,6 +33,7 @@ from lorapick.model.effects import Dispatch, Effect, Load, Note, Register, Solve
 from lorapick.model.events import (
     AdapterDeclared,
     AdapterRetired,
+    BodyStarted,
     By,
     ConfigChanged,
     Event,
@@ -201,6 +202,10 @@ class ReservedSlots(RuleBasedStateMachine):
         self.fleet = Fleet(SETTINGS, seed=3)
         self.now, self.count = 0.0, 0
         self.prefilling: dict[str, Sent] = {}
+        self.unseated: dict[str, tuple[str, str]] = {}
+        """Requests that are at the pod that decodes, whose engine has not used their adapter for them yet."""
+        self.loading_late: dict[str, None] = {}
+        """Of these, the ones whose adapter was not there when they came, so that there was no slot to keep."""
         self.running: dict[str, tuple[str, str]] = {}
         self.told: list[Told] = []
         self.failing = ""
@@ -226,6 +231,7 @@ class ReservedSlots(RuleBasedStateMachine):
         self.engines = {name: Engine(size=size) for name in names}
         for name in names:
             self.appear_one(name, told=size)
+        self.apply(BodyStarted, request_id="of somebody before: bodies are looked at")
         self.report()
 
     def appear_one(self, name: str, *, told: int = SLOTS) -> None:
@@ -306,8 +312,9 @@ class ReservedSlots(RuleBasedStateMachine):
                 self.use(command.pod, name)
 
     def reserved(self, pod: str) -> list[str]:
-        """Adapters whose requests are prefilled elsewhere now, and come to this pod."""
-        return [each.adapter for each in self.prefilling.values() if each.decode == pod]
+        """Adapters whose requests are prefilled elsewhere now, and come to this pod, or wait for a seat there."""
+        coming = [each.adapter for each in self.prefilling.values() if each.decode == pod]
+        return coming + [adapter for where, adapter in self.unseated.values() if where == pod]
 
     def believed(self) -> dict[tuple[str, str], None]:
         """Reserved adapters that the fleet takes to be in a slot, or on their way into one."""
@@ -412,11 +419,26 @@ class ReservedSlots(RuleBasedStateMachine):
         request_id = data.draw(st.sampled_from(sorted(self.prefilling)))
         sent = self.prefilling.pop(request_id)
         self.leave(sent.prefill, sent.adapter)
-        self.come(sent.decode, request_id, adapter=sent.adapter)
+        self.unseated[request_id] = (sent.decode, sent.adapter)
+        if (sent.decode, sent.adapter) not in self.believed():
+            self.loading_late[request_id] = None
         self.apply(PrefillEnded, request_id=request_id, ok=ok)
+        self.apply(ResponseStarted, request_id=request_id, status=200)
+
+    @precondition(lambda self: self.unseated)
+    @rule(data=st.data(), ends=st.booleans())
+    def seated(self, data: st.DataObject, ends: bool) -> None:
+        """The engine gives a request its seat, and its answer begins; or it fails before."""
+        request_id = data.draw(st.sampled_from(sorted(self.unseated)))
+        pod, adapter = self.unseated.pop(request_id)
+        if ends:
+            self.apply(RequestEnded, request_id=request_id, outcome=Outcome.FAILED)
+            return
+        self.come(pod, request_id, adapter=adapter)
+        self.apply(BodyStarted, request_id=request_id)
         state = self.fleet.state
-        home = state.residency.home(state.columns.row_of[sent.decode])
-        assert home.busy(sent.adapter), f"{sent.decode} runs {sent.adapter}, and the picker has not heard it"
+        home = state.residency.home(state.columns.row_of[pod])
+        assert home.busy(adapter), f"{pod} runs {adapter}, and the picker has not heard it"
 
     @precondition(lambda self: self.prefilling)
     @rule(data=st.data())
@@ -583,10 +605,12 @@ class ReservedSlots(RuleBasedStateMachine):
                 del self.prefilling[request_id]
                 self.come(sent.decode, request_id, adapter=sent.adapter)
                 self.apply(PrefillEnded, request_id=request_id, ok=False)
-        for request_id, (pod, _) in [*self.running.items()]:
-            if pod == name:
-                del self.running[request_id]
-                self.apply(RequestEnded, request_id=request_id, outcome=Outcome.FAILED)
+                self.apply(BodyStarted, request_id=request_id)
+        for there in (self.running, self.unseated):
+            for request_id, (pod, _) in [*there.items()]:
+                if pod == name:
+                    del there[request_id]
+                    self.apply(RequestEnded, request_id=request_id, outcome=Outcome.FAILED)
         self.engines[name] = Engine(size=size)
         self.excused.pop(name, None)
         self.lost = [each for each in self.lost if each[0] != name]
@@ -638,6 +662,9 @@ class ReservedSlots(RuleBasedStateMachine):
         for sent in self.prefilling.values():
             row = state.columns.row_of[sent.decode]
             assert sent.adapter in state.residency.home(row).reserved
+        for request_id, (pod, adapter) in self.unseated.items():
+            kept = adapter in state.residency.home(state.columns.row_of[pod]).reserved
+            assert kept or request_id in self.loading_late
 
 
 ReservedSlots.TestCase.settings = settings(

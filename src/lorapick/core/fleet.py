@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, Protocol
 
-from lorapick.core import alarms, intent, lost_slots, moving, operator, pods, requests
+from lorapick.core import alarms, intent, lost_slots, moving, operator, pods, prefilled, requests
 from lorapick.core.invariants import check
 from lorapick.core.peers import listening
 from lorapick.core.placement import controller
@@ -47,7 +47,7 @@ HANDLERS: dict[type[events.Event], Handler] = {
     events.RequestDispatched: moving.on_dispatched,
     events.ResponseStarted: requests.on_response_started,
     events.BodyStarted: requests.on_body_started,
-    events.PrefillEnded: requests.on_prefill_ended,
+    events.PrefillEnded: prefilled.on_prefill_ended,
     events.RequestEnded: requests.on_ended,
     events.LoadStarted: operator.on_load_started,
     events.LoadSucceeded: operator.on_load_succeeded,
@@ -114,7 +114,7 @@ class Fleet:
         if now >= state.residency.next_due:
             self._owed += operator.expire_loads(state, now=now, cause=event.id)
         if now >= state.legs.next_due:
-            self._owed += requests.expire_legs(state, now=now, cause=event.id)
+            self._owed += prefilled.expire_legs(state, now=now, cause=event.id)
         if state.peers.on and now >= state.peers.next_due:
             self._owed += listening.expire(state, now=now, cause=event.id)
         changes = state.residency.changes

@@ -18,7 +18,7 @@ from lorapick.core.placement.controller import stir, wake
 from lorapick.core.placement.pins import meant
 from lorapick.core.placement.state import Order
 from lorapick.core.placement.wants import Want, fits
-from lorapick.core.requests import admit
+from lorapick.core.releasing import admit
 from lorapick.core.state import FleetState
 from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Effect, Note

@@ -7,7 +7,9 @@ notes, reservations on fallbacks. Not here: where the gateway goes on (it does t
 
 from lorapick.core import aftermath, arms_routing, splitting, standby
 from lorapick.core.deciding import assign
-from lorapick.core.requests import Said, gate, leg_over, release, take_off
+from lorapick.core.prefilled import Said, leg_over
+from lorapick.core.releasing import release
+from lorapick.core.requests import gate, take_off
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Effect, Note
 from lorapick.model.events import RequestDispatched
@@ -26,7 +28,7 @@ def on_dispatched(state: FleetState, event: RequestDispatched, *, now: Seconds) 
         return []
     if flight.pod == event.pod:  # it had left the list
         return _take_back(state, flight, row=row, now=now, cause=event.id)
-    refused, refused_row, leg, reserved = flight.pod, flight.row, flight.leg, flight.reserved
+    refused, refused_row, leg, reserved = flight.pod, flight.row, flight.leg, flight.awaited
     effects: list[Effect] = [
         Note(cause=event.id, kind="fallback_served", facts={"picked": refused, "served": event.pod})
     ]
@@ -68,7 +70,7 @@ def _undo(state: FleetState, flight: Flight) -> None:
     tally.picks_by_tier[tier.word if tier is not None else "base"] -= 1
     if tier is Tier.LOADING:
         tally.coalesced -= 1
-    elif tier is not None and tier < Tier.LOADING and not flight.reserved:
+    elif tier is not None and tier < Tier.LOADING and not flight.awaited:
         tally.loads -= 1
 
 
@@ -85,7 +87,7 @@ def pod_lost(state: FleetState, row: int, *, pod: PodName, why: str, now: Second
     """
     effects: list[Effect] = []
     for flight in [*state.flights.values()]:
-        if not flight.reserved:
+        if not flight.awaited:
             continue
         if flight.standby == row:
             standby.let_go(state, flight, now=now)
@@ -129,7 +131,7 @@ def pod_listed_again(state: FleetState, row: int, *, now: Seconds, cause: int) -
     effects: list[Effect] = []
     target = state.columns.targets[row]
     for flight in [*state.flights.values()]:
-        waits = flight.reserved and flight.row < 0 and flight.pod == target.pod and flight.address == target.address
+        waits = flight.awaited and flight.row < 0 and flight.pod == target.pod and flight.address == target.address
         if waits and standby.has_room(state, flight, row=row):
             effects += _take_back(state, flight, row=row, now=now, cause=cause)
     return effects
@@ -141,7 +143,8 @@ def _take_back(state: FleetState, flight: Flight, *, row: int, now: Seconds, cau
     flight.row, flight.address = row, target.address
     state.loads[row].dispatched(now)
     state.signals.dispatched(target.pod, now=now)
-    if not flight.reserved:
+    if not flight.awaited:
+        flight.reserved = flight.unseated = False
         if name is not None and state.residency.dispatched(row, name, now=now) < Tier.LOADING:
             state.tally.loads += 1
             state.placement.load_began(row, now=now)

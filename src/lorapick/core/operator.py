@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from lorapick.core.placement import giving
 from lorapick.core.placement.commands import Failed, Kind
-from lorapick.core.requests import admit, load_over, release, release_due
+from lorapick.core.releasing import admit, load_over, release, release_due
 from lorapick.core.state import FleetState
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import (

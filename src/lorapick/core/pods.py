@@ -13,8 +13,10 @@ from lorapick.core.placement import opening
 from lorapick.core.placement.compat import drift
 from lorapick.core.placement.controller import stir
 from lorapick.core.podload import PodLoad
+from lorapick.core.prefilled import lose_legs
+from lorapick.core.releasing import load_note, load_over, release
 from lorapick.core.relief import relieve
-from lorapick.core.requests import gate, load_note, load_over, lose_legs, release
+from lorapick.core.requests import gate
 from lorapick.core.restoring import rescue, restore
 from lorapick.core.state import FleetState
 from lorapick.model.effects import PRESSURE_CHANGED, Effect, Note

@@ -5,22 +5,19 @@ answered by exactly one Dispatch or Reject, at once or after one or more Holds.
 Not here: the decision (see `core.deciding`), what pods report (see `core.pods`).
 """
 
-from typing import NamedTuple
-
 from lorapick.core import aftermath, arms_routing, splitting
 from lorapick.core.admission.pressure import Pressure
-from lorapick.core.admission.queues import FlowKey
 from lorapick.core.arms import OBSERVED
 from lorapick.core.columns import CODE
 from lorapick.core.deciding import decide
 from lorapick.core.naming import Unknown, resolve
-from lorapick.core.residency.cells import EndedLoad
+from lorapick.core.prefilled import Said, leg_over, seated
+from lorapick.core.releasing import admit, load_over, release
 from lorapick.core.state import FleetState, Flight
-from lorapick.core.waiting import MOST_TRIES, give_turns, reject_unknown
+from lorapick.core.waiting import reject_unknown
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
 from lorapick.model.events import (
     BodyStarted,
-    PrefillEnded,
     RequestArrived,
     RequestEnded,
     RequestRefused,
@@ -33,18 +30,6 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import Seconds
 
 SERVED, FAILED = Outcome.SERVED, Outcome.FAILED
-HELD_FOR_LOAD, HELD_FOR_SLOT = Reason.HELD_FOR_LOAD, Reason.HELD_FOR_SLOT
-"""Found faster than the enum's members."""
-
-
-class Said(NamedTuple):
-    """What is said of the end of a prefill."""
-
-    ok: bool | None
-    """None: nobody knows."""
-    what: What | None = None
-    """For explanations; None: nothing is to be said."""
-    why: str | None = None
 
 
 def on_arrived(state: FleetState, event: RequestArrived, *, now: Seconds) -> list[Effect]:
@@ -106,6 +91,7 @@ def on_response_started(state: FleetState, event: ResponseStarted, *, now: Secon
 
 def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> list[Effect]:
     """First bytes of the answer: the pod ran the request, streamed or not. An error's body says nothing."""
+    state.legs.bodies = True
     flight = state.flights.get(event.request_id)
     if flight is None or flight.row < 0 or not flight.started:
         return []
@@ -115,77 +101,18 @@ def on_body_started(state: FleetState, event: BodyStarted, *, now: Seconds) -> l
     return _ran(state, flight, now=now, cause=event.id)
 
 
-def on_prefill_ended(state: FleetState, event: PrefillEnded, *, now: Seconds) -> list[Effect]:
-    """The pod that decodes has the request now, with its KV or (not `ok`) without.
-
-    A prefill that fails after it was overdue, or its pod was lost, counts as that and not twice.
-    """
-    flight = state.flights.get(event.request_id)
-    if flight is None or not (flight.leg or flight.reserved):
-        return []
-    state.tally.legs_failed += not event.ok and flight.leg is not None
-    said = Said(event.ok, What.PREFILLED if event.ok else What.FAILED, None if event.ok else event.why)
-    return leg_over(state, flight, said=said, now=now, cause=event.id)
-
-
-def leg_over(state: FleetState, flight: Flight, *, said: Said, now: Seconds, cause: int) -> list[Effect]:
-    """The prefill is over, if it was not before; its own pod has the request, and no other one needs to keep a slot."""
-    leg, kept = flight.leg, flight.standby
-    if leg is None and not flight.reserved:
-        return []
-    effects: list[Effect] = []
-    if said.what is not None:
-        pod = flight.prefiller
-        effects = aftermath.prefill_came(state, flight, what=said.what, pod=pod, why=said.why, cause=cause)
-    for load in splitting.end(state, flight, now=now, ok=said.ok):
-        effects += load_over(state, load, now=now, cause=cause)
-    for row in dict.fromkeys((leg.row if leg is not None else -1, flight.row, kept)):
-        if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
-            effects += release(state, row, now=now, cause=cause)
-    return effects
-
-
-def expire_legs(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Prefills that should have been over for long are, as far as the pods that did them are concerned."""
-    effects: list[Effect] = []
-    for request_id, sent in state.legs.overdue(now):
-        flight = state.flights.get(request_id)
-        if flight is not None and flight.leg is not None and flight.leg.sent == sent:
-            state.tally.legs_overdue += 1
-            row = flight.leg.row
-            effects += splitting.unheard(state, flight, what=What.OVERDUE, now=now, cause=cause)
-            if row in state.loads and (state.holds.any_for(row) or len(state.queues)):
-                effects += release(state, row, now=now, cause=cause)
-    return effects
-
-
-def lose_legs(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
-    """A pod that prefilled is gone: those that it was to prefill are prefilled where they are decoded.
-
-    One whose process is another one has lost them. One that is listed no more (`row` has no pod now) may still end
-    them: their slots stay reserved until somebody says how they ended.
-    """
-    effects: list[Effect] = []
-    for flight in splitting.pod_gone(state, row):
-        state.tally.legs_lost += 1
-        if row in state.loads:
-            effects += leg_over(state, flight, said=Said(None, What.LOST), now=now, cause=cause)
-        else:
-            effects += splitting.unheard(state, flight, what=What.LOST, now=now, cause=cause)
-    return effects
-
-
 def _ran(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> list[Effect]:
     """The pod ran the request, so its adapter was on the GPU."""
+    effects = seated(state, flight, now=now, cause=cause)
     name = flight.adapter_name
     if name is not None:
         state.quarantine.worked(flight.row, name)
     load = state.residency.ran(flight.row, name, now=now) if name is not None else None
     if load is not None:
-        return load_over(state, load, now=now, cause=cause)
+        return [*effects, *load_over(state, load, now=now, cause=cause)]
     if flight.row in state.placement.keeps:
         state.refresh(flight.row)  # another one may be the next to go
-    return []
+    return effects
 
 
 def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Effect]:
@@ -228,7 +155,7 @@ def _left(state: FleetState, flight: Flight, *, event: RequestEnded, now: Second
     """What the end of a request says of its prefill: one that was served must have been prefilled."""
     if event.outcome is SERVED:
         return leg_over(state, flight, said=Said(None, What.OVER), now=now, cause=event.id)
-    if flight.leg is not None or flight.reserved:
+    if flight.leg is not None or flight.awaited:
         told = None if event.status is None else f"status {event.status}"
         aftermath.came(state, flight, what=What.LEFT, pod=flight.prefiller, why=told)
     return []
@@ -279,7 +206,7 @@ def take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bo
         return False
     flight.row = -1
     name = flight.adapter_name
-    reserved, flight.reserved = flight.reserved, False
+    reserved, flight.reserved, flight.unseated = flight.reserved, False, False
     failed = name is not None and state.residency.ended(
         row, name, now=now, load_failed=load_failed and not reserved, reserved=reserved
     )
@@ -289,26 +216,6 @@ def take_off(state: FleetState, flight: Flight, *, now: Seconds, load_failed: bo
     state.signals.left(state.columns.targets[row].pod, sent=flight.sent, now=now)
     state.refresh(row)
     return failed
-
-
-def load_over(state: FleetState, load: EndedLoad, *, now: Seconds, cause: int) -> list[Effect]:
-    """A load ended: its waiters run, held followers may go."""
-    state.loads[load.row].load_ended(state.residency.home(load.row).cells[load.name].in_flight, now)
-    state.placement.load_ended(now=now)
-    state.refresh(load.row)
-    return [load_note(state, load, cause=cause), *release(state, load.row, now=now, cause=cause)]
-
-
-def load_note(state: FleetState, load: EndedLoad, *, cause: int) -> Effect:
-    """Say that a load ended."""
-    facts: dict[str, str | float] = {
-        "pod": state.columns.targets[load.row].pod,
-        "adapter": load.name,
-        "from": load.tier.word,
-    }
-    if load.seconds is not None:
-        facts["seconds"] = load.seconds
-    return Note(cause=cause, kind="load_ended", facts=facts)
 
 
 def gate(state: FleetState, row: int) -> None:
@@ -334,67 +241,3 @@ def gate(state: FleetState, row: int) -> None:
     if reason is not None and state.turns.taken(row):
         state.turns.gone(row)
         state.gates.refresh(row)
-
-
-# -- held requests
-
-
-def release(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
-    """Try again the requests held for a pod, oldest first, until one must go on waiting for it; then the queues."""
-    effects: list[Effect] = []
-    for request_id in state.holds.waiting_for(row):
-        answer = decide(state, state.flights[request_id], now=now, cause=cause)
-        if not answer:
-            break
-        effects += answer
-    return [*effects, *admit(state, now=now, cause=cause)]
-
-
-def admit(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Try those who wait for a place: flow after flow, each until one must go on waiting.
-
-    Requests for the base model need no slot, so those that wait for one do not use up their tries.
-    """
-    effects: list[Effect] = []
-    if not len(state.queues):
-        return effects
-    tries = {True: MOST_TRIES, False: MOST_TRIES}
-    for flow in state.queues.in_turn(now):
-        base = flow[2] is None
-        if not tries[base]:
-            continue
-        answers, through = _serve(state, flow, now=now, cause=cause)
-        effects += answers
-        if not through:
-            tries[base] -= 1
-            if not tries[base] and (tries[False] or not base):
-                state.queues.go_on_after(flow)
-    give_turns(state, now=now, cause=cause)
-    return effects
-
-
-def _serve(state: FleetState, flow: FlowKey, *, now: Seconds, cause: int) -> tuple[list[Effect], bool]:
-    """One flow, oldest request first; and whether nobody in it must go on waiting."""
-    effects: list[Effect] = []
-    for waiter in state.queues.waiting_in(flow):
-        flight = state.flights.get(waiter.request_id)
-        if flight is None or flight.row >= 0:
-            continue  # it made room for one before it
-        answer = decide(state, flight, now=now, cause=cause)
-        if not answer:
-            return effects, False
-        if flight.row >= 0:
-            state.queues.served(waiter)
-        effects += answer
-    return effects, True
-
-
-def release_due(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Decide for good about requests whose hold has run out."""
-    effects: list[Effect] = []
-    for request_id in (*state.holds.due(now), *state.queues.due(now)):
-        # One that was decided for may have made room, and sent another of these away.
-        if (flight := state.flights.get(request_id)) is not None and flight.row < 0:
-            state.tally.expired[HELD_FOR_LOAD if request_id in state.holds else HELD_FOR_SLOT] += 1
-            effects += decide(state, flight, now=now, cause=cause)
-    return [*effects, *admit(state, now=now, cause=cause)]

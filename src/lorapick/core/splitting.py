@@ -4,7 +4,8 @@ In: a query being prepared; a choice; what becomes of requests that are split. O
 with reservations on the pods that decode. Not here: which pair is best (see `core.picking.pairing`).
 
 A leg is a request's stay on the pod that prefills for it. Until it is over the engine of the pod that decodes knows
-nothing of the request, so that its adapter there has only our word against an eviction: see `Residency.reserve`, and
+nothing of the request, and afterwards, while its KV is on its way or it waits for a seat in the batch, that engine has
+not used its adapter: all that time the adapter has only our word against an eviction. See `Residency.reserve`, and
 `Gates`, which lets no load begin that would throw it out.
 """
 
@@ -220,7 +221,8 @@ def bring(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
 def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> list[EndedLoad]:
     """The leg is over, if there is one: well, badly, or (None) nobody knows. Return loads that have ended.
 
-    From now on the pod that decodes has the request. Of a leg that was overdue this says whether its pod works.
+    From now on the pod that decodes has the request; its slot stays reserved until `seat`. Of a leg that was overdue
+    this says whether its pod works.
     """
     leg, name, load = flight.leg, flight.adapter_name, None
     told, flight.late = leg if leg is not None else flight.late, None
@@ -232,16 +234,28 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
     if leg is not None:
         load = _leave(state, flight, leg=leg, now=now, ok=ok)
     flight.ran_from = now if ok is not None else None
-    reserved, flight.reserved = flight.reserved, False
     standby.let_go(state, flight, now=now)
-    if reserved and name is not None and flight.row >= 0:
-        began = state.residency.claimed(flight.row, name, now=now)
-        if began:
-            state.tally.loads += 1
-            state.tally.late_loads += 1
-            state.placement.load_began(flight.row, now=now)
-        state.refresh(flight.row)
+    if name is None or flight.row < 0:
+        flight.reserved = False
+    elif state.residency.home(flight.row).cells[name].tier < LOADING:
+        seat(state, flight, now=now)  # there is no slot to keep: its engine brings the adapter in
+    elif flight.reserved:
+        flight.unseated = True
+        state.legs.came(flight.request.id, now=now)
     return [load] if load is not None else []
+
+
+def seat(state: FleetState, flight: Flight, *, now: Seconds) -> None:
+    """The engine of the pod that decodes uses the adapter for this request, which ends the reservation."""
+    reserved, flight.reserved, flight.unseated = flight.reserved, False, False
+    name = flight.adapter_name
+    if not reserved or name is None or flight.row < 0:
+        return
+    if state.residency.claimed(flight.row, name, now=now):
+        state.tally.loads += 1
+        state.tally.late_loads += 1
+        state.placement.load_began(flight.row, now=now)
+    state.refresh(flight.row)
 
 
 def unheard(state: FleetState, flight: Flight, *, what: What, now: Seconds, cause: int) -> list[Effect]:

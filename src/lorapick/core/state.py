@@ -66,6 +66,7 @@ class Flight:
         "started",
         "tier",
         "trial",
+        "unseated",
         "waits_since",
     )
 
@@ -103,7 +104,9 @@ class Flight:
         self.late: LegInFlight | None = None
         """Its stay on a pod whose prefill is overdue, as long as nobody has said how it ended; None: there is none."""
         self.reserved = False
-        """Whether its own pod keeps a slot for it and has not got it yet, as far as we know."""
+        """Whether its own pod keeps a slot for it, whose engine has not used it for this request, as far as we know."""
+        self.unseated = False
+        """Whether its own pod has the request all the same: it waits for a seat in the batch, or for its KV."""
         self.prefiller: PodName | None = None
         """Pod that was to prefill for it; None: its own."""
         self.fallbacks: tuple[Target, ...] = ()
@@ -114,6 +117,11 @@ class Flight:
         """Requests that its pod had then."""
         self.trial: Trial | None = None
         """Its part in a trial; None: there is none."""
+
+    @property
+    def awaited(self) -> bool:
+        """Whether its own pod keeps a slot for it and has not got it yet, as far as we know."""
+        return self.reserved and not self.unseated
 
     @property
     def adapter_name(self) -> AdapterName | None:

@@ -100,6 +100,10 @@ class Playbook:
         """Response headers come."""
         return self.apply(events.ResponseStarted, request_id=request_id, status=status)
 
+    def body(self, request_id: RequestId) -> list[str]:
+        """The first bytes of its answer come."""
+        return self.apply(events.BodyStarted, request_id=request_id)
+
     def prefilled(self, request_id: RequestId, *, ok: bool = True, why: str | None = None) -> list[str]:
         """The pod that prefills is done with it."""
         return self.apply(events.PrefillEnded, request_id=request_id, ok=ok, why=why)

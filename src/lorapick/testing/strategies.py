@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
+from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.pods import Engine, GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
 from lorapick.model.profiles import Profiles
 from lorapick.model.requests import Outcome, Request
@@ -66,6 +67,9 @@ silences = st.sampled_from(SilentWhy)
 endings = st.sampled_from([Outcome.SERVED, Outcome.FAILED, Outcome.ABANDONED])
 tiers = st.sampled_from(Tier)
 
+prompts = st.sampled_from([None, 1000, 10, 1000, 0])
+"""Tokens; a long prompt is split where it may be."""
+
 wild_shares = st.none() | st.floats(0, 0.8) | st.floats() | st.sampled_from([0.84, 0.86, 0.91, 0.96])
 wild_counts = st.none() | st.integers(0, 4) | st.integers(0, 4) | st.integers(-5, 10**9)
 
@@ -98,7 +102,7 @@ def pods(names: st.SearchStrategy[str] = pod_names) -> st.SearchStrategy[Pod]:
         Pod,
         name=names,
         address=st.integers(1, 6).map(lambda host: f"10.0.0.{host}:8000"),
-        role=st.sampled_from([*[Role.BOTH] * 6, Role.DECODE, Role.PREFILL]),
+        role=st.sampled_from([*[Role.BOTH] * 4, Role.DECODE, Role.DECODE, Role.PREFILL, Role.PREFILL]),
         labels=labels(),
         engine=st.sampled_from([Engine.VLLM, Engine.SGLANG, Engine.SGLANG, Engine.TRTLLM, Engine.TRITON, Engine.LORAX]),
         base_model=st.sampled_from([*[BASES[0]] * 6, BASES[1]]),
@@ -150,6 +154,10 @@ def requests(request_id: RequestId, *, now: Seconds) -> st.SearchStrategy[Reques
         priority=st.sampled_from([0, 0, 0, 0, 1, 1, -1]),
         fairness_id=st.none() | st.sampled_from(["team-a", "team-b"]),
         max_tokens=st.none() | st.integers(1, 50),
+        prompt_tokens=prompts,
+        prompt_bytes=st.sampled_from([None, 40, 4000]),
+        body_bytes=st.sampled_from([None, 60, 6000]),
+        stream=st.booleans(),
     )
 
 
@@ -192,6 +200,16 @@ def placements() -> st.SearchStrategy[PlacementSettings]:
         learn_groups=st.booleans(),
         warm_up=st.sampled_from([30.0, 2.0, 0.0]),
         handover=st.sampled_from([30.0, 2.0, 0.0]),
+    )
+
+
+def disaggregations() -> st.SearchStrategy[DisaggregationSettings]:
+    """Requests split in all ways; most of them jointly, and whenever they may be."""
+    return st.builds(
+        DisaggregationSettings,
+        decide=st.sampled_from([Decide.ALWAYS, Decide.ALWAYS, Decide.TOKENS, Decide.COST, Decide.NEVER]),
+        choice=st.sampled_from([Choice.JOINT, Choice.JOINT, Choice.INDEPENDENT]),
+        uncached_tokens=st.sampled_from([100, 1]),
     )
 
 
@@ -254,6 +272,7 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
         retention=st.builds(RetentionSettings, policy=st.sampled_from(["window", "cost", "lru", "lfu"])),
         scrape=st.builds(ScrapeSettings, stale_after=st.sampled_from([5.0, 50.0, 0.5])),
         placement=placements(),
+        disaggregation=disaggregations(),
         groups=groups(),
         schedules=schedules(),
         triggers=st.just((Trigger(event="upload", preload="{adapter}", lasts=20.0),)),

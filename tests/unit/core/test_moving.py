@@ -79,8 +79,10 @@ def test_the_answer_of_the_fallback_makes_the_slot_its_own(why):
     book.fallback("r1", second)
     assert reserved(book, second) == ["legal"] and book.in_flight(second) == 1
     book.prefilled("r1")
-    assert reserved(book, second) == []
     book.start("r1")
+    assert reserved(book, second) == ["legal"], "its engine may not have given it a seat"
+    book.body("r1")
+    assert reserved(book, second) == [] and book.tier(second, "legal") == "gpu_serving"
     book.end("r1", status=200)
     assert book.in_flight(second) == 0
     assert book.fleet.state.tally.late_loads == 0
@@ -138,6 +140,9 @@ def test_the_pod_that_prefills_is_the_last_to_keep_a_slot():
     book.gone(first)
     assert reserved(book, "p1") == ["legal"] and book.in_flight("p1") == 2
     book.fallback("r1", "p1")
+    assert reserved(book, "p1") == ["legal"] and book.in_flight("p1") == 1
+    book.start("r1")
+    book.body("r1")
     assert reserved(book, "p1") == [] and book.in_flight("p1") == 1
 
 

@@ -425,13 +425,16 @@ def test_a_pod_that_left_the_list_may_still_prefill_and_the_slot_stays_reserved(
     assert home.endangers_reserved()
     assert book.arrive("sql", **SHORT)[0].startswith("r2 waits for a place")
     assert not [line for line in book.prefilled("r1") if "prefill_failed" in line]
+    assert [*home.reserved] == ["legal"], "its KV is on its way, or it waits for a seat"
+    book.start("r1")
+    book.body("r1")
     assert home.reserved == {} and home.busy("legal")
     assert [each.what for each in book.explain("r1").came] == [What.LOST, What.PREFILLED]
     assert (tally(book).legs_lost, tally(book).legs_failed) == (1, 0)
 
 
 @pytest.mark.parametrize("how", ["failed", "answered", "left"])
-def test_a_slot_whose_prefilling_pod_is_gone_is_free_when_the_request_is_there_or_ends(how):
+def test_a_slot_whose_prefilling_pod_is_gone_is_free_when_the_request_runs_or_ends(how):
     book = book_of()
     book.arrive("legal", **LONG)
     book.gone("p1")
@@ -439,10 +442,12 @@ def test_a_slot_whose_prefilling_pod_is_gone_is_free_when_the_request_is_there_o
     assert [*home.reserved] == ["legal"]
     if how == "failed":
         book.prefilled("r1", ok=False)
-    elif how == "answered":
-        book.start("r1")
-    else:
+    if how == "left":
         book.end("r1", Outcome.ABANDONED)
+    else:
+        book.start("r1")
+        assert [*home.reserved] == ["legal"]
+        book.body("r1")
     assert home.reserved == {}
     assert (tally(book).legs_lost, tally(book).legs_failed) == (1, 0)
 

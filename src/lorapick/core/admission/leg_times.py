@@ -4,6 +4,7 @@ In: legs that begin and end. Out: tokens under way by pod, seconds per token, wh
 pod (see `core.picking.pairing`), what a leg does to a pod (see `core.splitting`).
 """
 
+from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from math import inf
@@ -25,6 +26,9 @@ LEAST_PER_TOKEN, MOST_PER_TOKEN = 1e-7, 1e-1
 """Seconds, between which the estimate stays."""
 PATIENT = 3
 """Prefills in a row that may fail on one pod before it is left alone."""
+UNSEEN: Seconds = 2.0
+"""After the headers of an answer: when its request counts as running where nobody looks at bodies, whose first bytes
+say so. Headers come as the engine takes a request in; what is left is the way of the KV and a seat in the batch."""
 PAUSE: Seconds = 1.0
 """For how long at first; it doubles with each more."""
 LONGEST_PAUSE: Seconds = 60.0
@@ -65,7 +69,7 @@ class Failures(NamedTuple):
 class LegTimes:
     """What prefill takes, and what is being prefilled where."""
 
-    __slots__ = ("_due", "_failures", "next_due", "per_token", "queued")
+    __slots__ = ("_came", "_due", "_failures", "bodies", "next_due", "per_token", "queued")
 
     def __init__(self) -> None:
         self.per_token: Seconds = FIRST_PER_TOKEN
@@ -73,10 +77,14 @@ class LegTimes:
         """Tokens of legs in flight, by row."""
         self._due: list[tuple[Seconds, RequestId, Seconds]] = []
         """When it counts as over, of whom, sent when; ends are not taken out."""
+        self._came: deque[tuple[Seconds, RequestId]] = deque()
+        """When it counts as running, and of whom; ends are not taken out."""
+        self.bodies = False
+        """Whether somebody says when the bodies of answers begin."""
         self._failures: dict[int, Failures] = {}
         """Prefills in a row that failed, by row."""
         self.next_due: Seconds = inf
-        """When the next leg counts as over."""
+        """When the next leg counts as over, or the next request as running."""
 
     def begin(self, request_id: RequestId, leg: LegInFlight) -> None:
         """A leg begins."""
@@ -87,7 +95,7 @@ class LegTimes:
         if failures is not None and failures.times >= PATIENT:
             self._failures[leg.row] = failures._replace(tried=leg.sent + LONGEST_PAUSE)
         heappush(self._due, (leg.sent + max(LEAST_LATE, LATE * expected), request_id, leg.sent))
-        self.next_due = self._due[0][0]
+        self._look()
 
     def end(self, leg: LegInFlight) -> None:
         """It is over, however that is known."""
@@ -110,8 +118,26 @@ class LegTimes:
         while self._due and self._due[0][0] <= now:
             _, request_id, sent = heappop(self._due)
             found.append((request_id, sent))
-        self.next_due = self._due[0][0] if self._due else inf
+        self._look()
         return found
+
+    def came(self, request_id: RequestId, *, now: Seconds) -> None:
+        """The pod that decodes has a request, and its engine may not run it yet."""
+        if not self.bodies:
+            self._came.append((now + UNSEEN, request_id))
+            self._look()
+
+    def running(self, now: Seconds) -> list[RequestId]:
+        """Requests that count as running by now, since nobody says it; some have ended, or said so themselves."""
+        found = []
+        while self._came and self._came[0][0] <= now:
+            found.append(self._came.popleft()[1])
+        self._look()
+        return found
+
+    def _look(self) -> None:
+        due = self._due[0][0] if self._due else inf
+        self.next_due = min(due, self._came[0][0]) if self._came else due
 
     def gone(self, row: int) -> None:
         """A pod went, or its process is another one."""

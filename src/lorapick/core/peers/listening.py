@@ -12,7 +12,7 @@ from lorapick.core.peers.marks import MOST_PODS, Mark, Peer
 from lorapick.core.placement import sides
 from lorapick.core.placement.commands import Kind
 from lorapick.core.placement.controller import wake
-from lorapick.core.requests import load_over, release
+from lorapick.core.releasing import load_over, release
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note, ReleaseClaim
 from lorapick.model.events import LoadClaimed, PeerReported, PeersReached

@@ -8,7 +8,8 @@ Not here: what they should have (see `core.placement.sources`).
 """
 
 from lorapick.core.placement import guard
-from lorapick.core.requests import gate, release
+from lorapick.core.releasing import release
+from lorapick.core.requests import gate
 from lorapick.core.state import FleetState
 from lorapick.model.effects import Effect, Note
 from lorapick.model.tiers import Tier

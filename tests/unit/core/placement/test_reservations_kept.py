@@ -50,6 +50,9 @@ def test_no_load_takes_a_reserved_slot_whoever_wants_it():
         book.use("y", "d1")
     assert why_not(book, "z", Why.OPERATOR) == "evicts_kept"
     book.prefilled("long")
+    book.start("long")
+    assert why_not(book, "z", Why.OPERATOR) == "evicts_kept", "its engine may not have given it a seat"
+    book.body("long")
     assert why_not(book, "z", Why.OPERATOR) is None
 
 

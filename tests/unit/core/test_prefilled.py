@@ -1,0 +1,75 @@
+"""The end of a prefill elsewhere is not yet a seat in the batch: the slot is kept until that."""
+
+import pytest
+from msgspec.structs import replace
+
+from lorapick.core.admission.leg_times import UNSEEN
+from lorapick.model.pods import Pod, Role
+from lorapick.model.requests import Outcome
+from lorapick.testing.playbook import Playbook, plain_pod
+
+LONG = {"prompt_tokens": 4000, "stream": True}
+SHORT = {"prompt_tokens": 20, "stream": True}
+
+
+def pod(name: str, role: Role) -> Pod:
+    return replace(plain_pod(name), role=role)
+
+
+def book_of() -> Playbook:
+    return Playbook(pods=(pod("p1", Role.PREFILL), pod("d2", Role.DECODE)), adapters=("legal", "code", "sql"))
+
+
+def test_where_nobody_looks_at_bodies_a_request_counts_as_running_soon_after_its_headers():
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.start("r1")
+    home = book.fleet.state.residency.home(book.fleet.state.columns.row_of["d2"])
+    book.wait(UNSEEN / 2)
+    assert [*home.reserved] == ["legal"]
+    book.wait(UNSEEN)
+    assert home.reserved == {} and home.busy("legal")
+
+
+def test_where_bodies_are_looked_at_a_slot_is_kept_for_as_long_as_none_begins():
+    book = book_of()
+    book.arrive("code", **SHORT)
+    book.start("r1")
+    book.body("r1")
+    book.arrive("legal", **LONG)
+    book.start("r2")
+    book.wait(20 * UNSEEN)
+    home = book.fleet.state.residency.home(book.fleet.state.columns.row_of["d2"])
+    assert [*home.reserved] == ["legal"]
+    book.end("r2", Outcome.FAILED)
+    assert home.reserved == {}
+
+
+@pytest.mark.parametrize("blip", [False, True])
+def test_a_pod_that_goes_while_its_answer_begins_has_no_slot_kept_on_a_fallback(blip):
+    book = book_of()
+    book.arrive("legal", **LONG)
+    book.start("r1")
+    book.gone("d2")
+    assert book.fleet.state.flights["r1"].standby == -1
+    if blip:
+        book.appear(pod("d2", Role.DECODE))
+        book.body("r1")
+    book.end("r1", Outcome.SERVED if blip else Outcome.FAILED)
+    assert not book.fleet.state.flights
+
+
+def test_who_waits_for_the_slot_goes_as_soon_as_the_request_runs():
+    book = Playbook(pods=(pod("p1", Role.PREFILL), small("d2", slots=1)), adapters=("legal", "code"))
+    book.arrive("legal", **LONG)
+    book.start("r1")
+    assert "waits" in book.arrive("code", **SHORT)[0]
+    book.body("r1")
+    assert "r2" in book.fleet.state.flights and book.fleet.state.flights["r2"].row == -1, "legal is in use"
+    told = book.end("r1", status=200)
+    assert [line for line in told if line.startswith("r2 ")], told
+
+
+def small(name: str, *, slots: int) -> Pod:
+    found = pod(name, Role.DECODE)
+    return replace(found, limits=replace(found.limits, max_loras=slots))
