@@ -7,8 +7,9 @@ Four runs, each on a new stack of emulated pods with the same requests in the sa
 them prefill, pairs chosen jointly; the same, chosen independently; the first pairs again while pods that decode are
 killed and come back. Loads are those that the pods themselves count. `late` are adapters that began to come to a pod
 that decodes only when the prefill was over, by the picker's word; `cold` requests that had to wait there for a load,
-by the pods'. `lost` are requests that got no answer; `there` those that were in flight at the killed pods when they
-were killed, by Envoy's count; `elsewhere` those of the lost that were not.
+by the pods'. `evicted` are adapters that left their slot while a request for them waited for its KV or its seat there,
+by the pods' word. `lost` are requests that got no answer; `there` those that were in flight at the killed pods when
+they were killed, by Envoy's count; `elsewhere` those of the lost that were not.
 """
 
 import argparse
@@ -32,10 +33,6 @@ from lorapick.live.processes import becomes_true
 from lorapick.model.pods import PodLimits, Role
 from lorapick.testing.stack import Stack, StackOptions
 
-WORDS = 1200
-"""Of a prompt."""
-TOKENS = 40
-"""Of an answer."""
 AWAY = 1.0
 """Seconds for which a killed pod is away."""
 PATIENCE = 60.0
@@ -49,6 +46,8 @@ _PICKERS = {
     "lorapick_late_loads_total": "late",
     "lorapick_arrivals_total": "arrivals",
     "lorapick_requests_total": "left",
+    "lorapick_fallbacks_total": "fallbacks",
+    "lorapick_reserved_lost_total": "unreserved",
 }
 """Counters of the picker's page, by what they are called here."""
 
@@ -68,6 +67,12 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Whether each adapter is asked for once before any is again; it is by chance alone (Zipf 1.0) otherwise."""
     slots: int = 8
     """Of each pod."""
+    words: int = 1200
+    """Of a prompt."""
+    tokens: int = 40
+    """Of an answer."""
+    skew: float = 1.0
+    """Of Zipf's law, by which adapters are asked for; 0: all alike."""
     kills: int = 4
     seed: int = 1
 
@@ -91,6 +96,18 @@ class Lost(NamedTuple):
     ended: float
 
 
+class Answer(NamedTuple):
+    """A whole answer, as its client saw it."""
+
+    number: int
+    """Of the request, in the order in which they were sent."""
+    pod: str
+    split: bool
+    """Another pod prefilled it."""
+    cold: bool
+    """The adapter had still to come to the pod when it had the prompt, or its KV."""
+
+
 class Outcome(msgspec.Struct, kw_only=True):
     """What one run came to."""
 
@@ -102,8 +119,15 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Of these, those that it has seen end, in whatever way."""
     loads: int = 0
     late: int = 0
-    cold: int = 0
-    """Answers of pods to which the adapter had still to come when they had the prompt, or its KV."""
+    evicted: int = 0
+    """Adapters that left a slot on a pod that decodes while a request for them was there that another one prefilled, by
+    the pods' word."""
+    unreserved: int = 0
+    """Reserved slots that were lost, by the picker's word."""
+    overdue: int = 0
+    """Prefills that nobody said the end of."""
+    fallbacks: int = 0
+    """Requests that a fallback answered, by the picker's word."""
     split: int = 0
     local: int = 0
     """Prefills that the pod that decodes did although another one was named."""
@@ -116,8 +140,19 @@ class Outcome(msgspec.Struct, kw_only=True):
     restarted: bool = False
     """Whether the picker was started anew meanwhile, as its watchdog does on a machine that is too slow: then its own
     counts (arrivals, left, late, split) are those since then, and what it had reserved is forgotten."""
+    answers: list[Answer] = []
     kills: list[Kill] = []
     losses: list[Lost] = []
+
+    @property
+    def cold(self) -> int:
+        """Answers of pods to which the adapter had still to come when they had the prompt, or its KV."""
+        return sum(answer.cold for answer in self.answers)
+
+    @property
+    def begun(self) -> int:
+        """Lost requests whose answer had begun, so that nobody else could give it."""
+        return sum(bool(lost.pod) for lost in self.losses)
 
     @property
     def lost(self) -> int:
@@ -164,6 +199,7 @@ async def play(*names: str, sizes: Sizes) -> list[Outcome]:
         limits=PodLimits(max_loras=sizes.slots),
         observe="bodies",
         restart_pods=AWAY,
+        pod_arguments=("--max-model-len", "131072"),
         configuration={"disaggregation": {"choice": how.get("choice", "joint"), "uncached_tokens": 200}},
     )
     patience = aiohttp.ClientTimeout(total=PATIENCE)
@@ -217,7 +253,7 @@ class _Run:
         sizes = self.sizes
         known = [f"adapter-{number:03d}" for number in range(sizes.adapters)]
         first = self._chance.sample(known, k=len(known)) if sizes.each_first else []
-        weights = [1.0 / (number + 1) for number in range(sizes.adapters)]
+        weights = [(number + 1) ** -sizes.skew for number in range(sizes.adapters)]
         return first + self._chance.choices(known, weights, k=sizes.requests - len(first))
 
     def _conclude(self, before: Counter[str], after: Counter[str]) -> None:
@@ -228,16 +264,20 @@ class _Run:
         outcome.foreign += int(grown["mismatch"])
         outcome.arrivals, outcome.left = int(grown["arrivals"]), int(grown["left"])
         outcome.late, outcome.split = int(grown["late"]), int(grown["split"])
+        outcome.evicted, outcome.unreserved = int(grown["evicted"]), int(grown["unreserved"])
+        outcome.overdue, outcome.fallbacks = int(grown["overdue"]), int(grown["fallbacks"])
         ranked = sorted(self._latencies)
         outcome.p95 = ranked[int(0.95 * len(ranked))] if ranked else 0.0
 
     async def _ask(self, number: int, adapter: str) -> None:
-        outcome, prompt = self.outcome, f"{self.outcome.name} {number} " + "of whales and ships " * (WORDS // 4)
-        body = {"model": adapter, "prompt": prompt, "max_tokens": TOKENS, "stream": number % 2 == 0}
-        began, whole, pod, content = time.monotonic(), False, "", b""
+        outcome, words = self.outcome, "of whales and ships " * (self.sizes.words // 4)
+        prompt = f"{outcome.name} {number} {words}"
+        body = {"model": adapter, "prompt": prompt, "max_tokens": self.sizes.tokens, "stream": number % 2 == 0}
+        began, whole, pod, prefiller, content = time.monotonic(), False, "", "", b""
         try:
             async with self.session.post(self.stack.endpoint + "/v1/completions", json=body) as answer:
                 pod = answer.headers.get("x-lorapick-pod", "")
+                prefiller = answer.headers.get("x-lorapick-prefiller", "")
                 content = await answer.read()
                 whole = answer.status == 200 and (not body["stream"] or b"[DONE]" in content)
         except (aiohttp.ClientError, TimeoutError):
@@ -250,7 +290,7 @@ class _Run:
         served_by, under, came_from = (each.decode() for each in _SERVED.findall(content)[-1])
         outcome.not_decoding += served_by in self._prefilling
         outcome.foreign += under != adapter
-        outcome.cold += came_from != "hit"
+        outcome.answers.append(Answer(number, served_by, bool(prefiller), came_from != "hit"))
 
     async def _kill(self) -> None:
         """One of the pods that decode. It is stopped first, so that what is in flight there can be counted."""
@@ -315,6 +355,8 @@ class _Run:
                 found[_PICKERS[sample.name]] += sample.value
             elif sample.name == "lorapick_splits_total" and sample.labels["result"] == "split":
                 found["split"] += sample.value
+            elif sample.name == "lorapick_prefills_failed_total" and sample.labels["why"] == "overdue":
+                found["overdue"] += sample.value
         return found
 
     async def _pod_counts(self, address: str) -> Counter[str]:
@@ -326,6 +368,8 @@ class _Run:
         for sample in samples:
             if sample.name == "lorapick_pod_loads_total":
                 found["loads"] += sample.value
+            elif sample.name == "lorapick_pod_awaited_evictions_total":
+                found["evicted"] += sample.value
             elif sample.name == "lorapick_pod_local_prefills_total":
                 found["local"] += sample.value
                 found["mismatch"] += sample.value if sample.labels["reason"] == "kv_mismatch" else 0.0
@@ -372,13 +416,14 @@ def figures(found: Sequence[Outcome]) -> dict[str, Any]:
 def figures_of(outcome: Outcome) -> dict[str, Any]:
     """All counts of a run."""
     counts = msgspec.to_builtins(outcome)
-    del counts["kills"], counts["losses"], counts["name"]
-    return counts | {name: getattr(outcome, name) for name in ("lost", "there", "elsewhere", "loads_per_request")}
+    del counts["answers"], counts["kills"], counts["losses"], counts["name"]
+    derived = ("cold", "lost", "begun", "there", "elsewhere", "loads_per_request")
+    return counts | {name: getattr(outcome, name) for name in derived}
 
 
 def table(found: Sequence[Outcome]) -> list[str]:
     """Lines of text, a line per run."""
-    names = ("answered", "lost", "there", "elsewhere", "split", "loads", "late", "cold", "local", "foreign")
+    names = ("answered", "lost", "there", "elsewhere", "split", "loads", "late", "cold", "evicted", "local", "foreign")
     lines = [f"{'':22}" + "".join(f"{name:>10}" for name in names) + "  per request      P95"]
     for each in found:
         counts = "".join(f"{getattr(each, name):10}" for name in names)

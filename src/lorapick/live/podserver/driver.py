@@ -27,6 +27,7 @@ from lorapick.pod.engine import PodEngine
 from lorapick.pod.errors import PodError
 from lorapick.pod.handover import HeldKv
 from lorapick.pod.values import (
+    AdapterEvicted,
     AdapterSpec,
     AdapterUnloaded,
     FirstToken,
@@ -153,17 +154,25 @@ class PodDriver:
         """Times that a reserved adapter had to leave memory."""
         return self._reservations.broken
 
+    @property
+    def awaited_evictions(self) -> int:
+        """Times that an adapter left its slot while a request that others prefill waited here for its KV, or a seat."""
+        return self._reservations.left
+
     @contextmanager
     def reserved(self, name: AdapterName) -> Iterator[None]:
-        """Bring an adapter in and keep it, for the length of a block; nothing happens where nothing is reserved."""
-        if not self._reserves or name not in self.registered:
+        """Bring an adapter in and keep it, for the length of a block; where nobody does, watch whether it leaves."""
+        if name not in self.registered:
             yield
             return
+        now = self._live()  # what left until now was not reserved yet
         with self._reservations.reserved(name):
-            with suppress(PodError):
-                self._engine.load(name, self._live())
-                self._wake.set()
+            if self._reserves:
+                with suppress(PodError):
+                    self._engine.load(name, now)
+                    self._wake.set()
             yield
+            self._live()
 
     def cached_tokens(self, request: PodRequest) -> Tokens:
         """Prompt tokens whose KV is here already."""
@@ -306,6 +315,8 @@ class PodDriver:
             self._settle_load(event.adapter, None)
         elif isinstance(event, SwapFailed):
             self._settle_load(event.adapter, event.why)
+        elif isinstance(event, AdapterEvicted):
+            self._reservations.evicted(event.adapter, leaves_for=event.tier)
         elif isinstance(event, AdapterUnloaded):
             self._settle_unload(event.adapter)
         elif isinstance(event, KvExpired):

@@ -33,6 +33,7 @@ class Handover:
         self._options = options
         self.counts = HandoverCounts(options)
         self.counts.broken = lambda: driver.broken_reservations
+        self.counts.awaited = lambda: driver.awaited_evictions
         self.calls = PodCalls()
         self.holder = KvHolder(options, driver, counts=self.counts)
         self.puller = KvPuller(options, driver, clock=clock, calls=self.calls, counts=self.counts)

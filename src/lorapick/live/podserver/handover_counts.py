@@ -86,6 +86,8 @@ class HandoverCounts(Collector):
         """Prompts whose KV is held for other pods now."""
         self.broken: Callable[[], int] = lambda: 0
         """Times that a reserved adapter had to leave memory."""
+        self.awaited: Callable[[], int] = lambda: 0
+        """Times that an adapter left its slot while a request for it was here, prefilled elsewhere."""
         self._used = False
         self._prefills = _counter(
             "prefill_requests", "First steps of this pod's sidecar, by how they ended.", label="result"
@@ -153,6 +155,8 @@ class HandoverCounts(Collector):
             yield from own.collect()
         text = "Times that an adapter left its slot though a request that is prefilled elsewhere had reserved it."
         yield CounterMetricFamily("lorapick_pod_reservations_broken", text, value=self.broken())
+        text = "Times that an adapter left its slot while a request that is prefilled elsewhere waited for it here."
+        yield CounterMetricFamily("lorapick_pod_awaited_evictions", text, value=self.awaited())
         yield GaugeMetricFamily("lorapick_pod_kv_held", "Prompts whose KV is held for other pods.", value=self.held())
         role = GaugeMetricFamily("lorapick_pod_role", "Part of a disaggregated fleet, of value 1.", labels=["role"])
         role.add_metric([self._role.value], 1)

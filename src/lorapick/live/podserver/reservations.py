@@ -23,6 +23,8 @@ class Reservations:
         self._kept: Counter[AdapterName] = Counter()
         self.broken = 0
         """Times that a reserved adapter had to leave."""
+        self.left = 0
+        """Times that one left its slot, whether or not anything here decided who leaves."""
 
     @contextmanager
     def reserved(self, adapter: AdapterName) -> Iterator[None]:
@@ -34,6 +36,10 @@ class Reservations:
             self._kept[adapter] -= 1
             if not self._kept[adapter]:
                 del self._kept[adapter]
+
+    def evicted(self, adapter: AdapterName, *, leaves_for: Tier) -> None:
+        """An adapter left its slot (for host memory), or host memory."""
+        self.left += leaves_for is Tier.CPU and adapter in self._kept
 
     def used(self, adapter: AdapterName, now: Seconds) -> None:
         """Candidates come in the order of their use: nothing to remember."""

@@ -1,6 +1,7 @@
 """Who leaves a pod's adapter memory while some adapters are reserved."""
 
 from lorapick.live.podserver.reservations import Reservations
+from lorapick.model.tiers import Tier
 
 
 def least(reservations, *candidates):
@@ -27,3 +28,14 @@ def test_where_all_are_reserved_the_least_recently_used_leaves_and_is_counted():
         assert reservations.victim(["b", "a"], now=0.0, incoming="c") is None
         assert reservations.victim(["b", "c"], now=0.0, incoming="d") == "c"
     assert reservations.broken == 1
+
+
+def test_who_leaves_a_slot_while_somebody_waits_for_it_is_counted():
+    reservations = Reservations()
+    reservations.evicted("a", leaves_for=Tier.CPU)
+    with reservations.reserved("a"):
+        reservations.evicted("b", leaves_for=Tier.CPU)
+        assert reservations.left == 0
+        reservations.evicted("a", leaves_for=Tier.CPU)
+        reservations.evicted("a", leaves_for=Tier.DISK)  # it had no slot then
+    assert reservations.left == 1
