@@ -97,20 +97,39 @@ async def test_a_pod_that_decodes_is_lost_during_the_prefill(stack):
     assert [line for line in words if f"the gateway said that {other} serves it" in line]
 
 
-async def test_a_pod_that_prefills_and_is_not_there_is_named_with_the_reason(stack):
-    for name in PREFILL:
-        stack.kill_pod(int(name[-1]))
-    status, headers = await ask(stack, "adapter-001")
-    assert status == 200
-    reason = headers.get("x-lorapick-local-prefill")
+async def last_decision(stack):
+    """The newest one, as explained."""
     async with stack.session.get(stack.admin + "/v1/decisions?limit=1") as answer:
         (row,) = (await answer.json())["decisions"]
     async with stack.session.get(stack.admin + f"/v1/decisions/{row['request_id']}") as answer:
-        decision = await answer.json()
-    if reason is not None:  # the picker had not heard of it when it chose
-        assert (decision["came"][-1]["what"], decision["came"][-1]["why"]) == ("failed", reason)
-    else:
-        assert decision["unsplit"] == "nobody_prefills" and len(decision["prefill_side"]) == len(PREFILL)
+        return await answer.json()
+
+
+async def test_a_pod_that_dies_while_it_prefills_is_named_with_the_reason(stack):
+    asked = asyncio.create_task(ask(stack, "adapter-001", words=40_000, max_tokens=2))
+
+    async def prefilling():
+        return any(pod["prefill_tokens"] for pod in (await fleet(stack))["pods"])
+
+    assert await becomes_true(prefilling, within=5.0, every=0.01)
+    for name in PREFILL:
+        stack.kill_pod(int(name[-1]))
+    status, headers = await asked
+    reason = headers["x-lorapick-local-prefill"]
+    assert status == 200
+    last = (await last_decision(stack))["came"][-1]
+    assert (last["what"], last["why"]) == ("failed", reason)
+
+
+async def test_of_pods_that_prefill_and_are_known_to_be_gone_none_is_asked(stack):
+    async def gone():
+        return not any(pod["ready"] for pod in (await fleet(stack))["pods"] if pod["role"] == "prefill")
+
+    assert await becomes_true(gone, within=10.0)
+    status, headers = await ask(stack, "adapter-001")
+    assert (status, headers.get("x-lorapick-local-prefill")) == (200, None)
+    decision = await last_decision(stack)
+    assert decision["unsplit"] == "nobody_prefills" and len(decision["prefill_side"]) == len(PREFILL)
 
 
 async def test_without_the_picker_what_clients_forge_is_gone_too(stack):
