@@ -60,8 +60,8 @@ ASSUMPTIONS = (
         "arrivals.tokens": "{prompt: [2000, 4000], output: [400, 800]}", "latency_limit": "20s",
     }),
     Row("tight limit: P95 of 3.5 s", {"latency_limit": "3500ms"}),
-    Row("links: 25 Gbit/s TCP", {"settings.disaggregation.links.same_zone": "2500MB"}),
-    Row("links: 2 Gbit/s", {"settings.disaggregation.links.same_zone": "200MB"}),
+    Row("links: 25 Gbit/s TCP, 2.5 GB/s of them", {"settings.disaggregation.links.same_zone": "2500MB"}),
+    Row("links: 2 Gbit/s, 0.2 GB/s of them", {"settings.disaggregation.links.same_zone": "200MB"}),
     Row("4 slots on every pod", {"fleet.slots": "4"}),
     Row("2 slots on pods that prefill", {"fleet.roles": "{prefill: {pods: 6, slots: 2}, decode: 6}"}),
     Row("2 slots, loads of 1 s", {
