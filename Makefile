@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
+RAY := .venv-ray
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up check test test-system test-k8s e2e-vllm bench calibration clean
+.PHONY: help setup up check test test-system test-k8s e2e-vllm test-ray bench calibration clean
 
 help: ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +49,11 @@ e2e-vllm: setup ## lorapick before two real vLLM servers on this CPU (6 GB once;
 	@$(PYTHON) e2e/vllm/install.py $(VLLM)
 	@$(BIN)/python -m pytest -m vllm e2e/vllm $(ARGS)
 
+test-ray: ## the router class on a local Ray cluster, beside Ray's own (500 MB once; then 5 minutes)
+	@test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	@$(RAY)/bin/python -m pip install -q --disable-pip-version-check -e '.[ray]' pytest pytest-timeout
+	@cd e2e/ray && ../../$(RAY)/bin/python -m pytest $(ARGS)
+
 bench: setup ## benchmarks, one after the other; results go to docs/benchmarks.md
 	@$(BIN)/python -m bench.run $(ARGS)
 
@@ -55,4 +61,4 @@ calibration: setup ## fit the pod model to measured runs, play those not seen (9
 	@$(BIN)/lorapick calibrate data/calibration/vllm085_h100_multi_lora_runs_half.csv --report docs/calibration.md $(ARGS)
 
 clean: ## remove the environment and run files
-	@rm -rf $(VENV) $(VLLM) .k8s run .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(VLLM) $(RAY) .k8s run .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "lorapick explain req-1": ("tests/unit/cli/test_explain.py", ['lines("req-1"']),
     "python -m bench.forecast_models": ("tests/unit/test_forecast_bench.py", ['"bench.forecast_models"', '"--days"']),
     "make test-k8s": ("Makefile", ["test-k8s: setup", "-m k8s e2e/k8s"]),
+    "make test-ray": ("Makefile", ["test-ray:", "cd e2e/ray"]),
     "make e2e-vllm": ("Makefile", ["e2e-vllm: setup", "-m vllm e2e/vllm"]),
     "make": (".ci/run", ["make test"]),
 }
