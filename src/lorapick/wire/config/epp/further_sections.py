@@ -22,7 +22,7 @@ GATES = {
     "prepareDataPlugins": True,
 }
 """Names and what they are when nobody says; only the first changes anything here."""
-_ONE_PICKER = "remove it: pickers share nothing yet"
+_ONE_PICKER = "remove it; what pickers share is named by `peers:` of lorapick.yaml (docs/peers.md)"
 
 
 def api_version(at: At) -> str:
