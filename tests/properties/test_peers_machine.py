@@ -227,6 +227,7 @@ class PeersMachine(RuleBasedStateMachine):
 
     def teardown(self):
         """Whatever happened: all go on, and nothing is left."""
+        self.faulty = True  # from here on nobody can ask
         for picker in getattr(self, "pickers", ()):
             self.reach(picker, up=False)
             assert not picker.claims.waits

@@ -64,6 +64,9 @@ async def test_a_split_request_from_dispatch_to_end() -> None:
     fleet.driver.prefill_ended("r1", ok=True)
     fleet.driver.response_started("r1", 200)
     shown = fleet.samples()
+    assert (shown["lorapick_reserved_slots d"], shown["lorapick_prefill_tokens p"]) == (1, 0)
+    fleet.driver.body_started("r1")
+    shown = fleet.samples()
     assert (shown["lorapick_reserved_slots d"], shown["lorapick_prefill_tokens p"]) == (0, 0)
     assert not [name for name in shown if name.startswith("lorapick_prefills_failed_total")]
     fleet.driver.ended("r1", Outcome.SERVED, 200, None)
