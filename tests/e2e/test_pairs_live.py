@@ -21,6 +21,7 @@ MOST_LOADS = 2.2
 """Times those of pods that do both: each adapter is needed on either side."""
 
 
+MOST_EVICTED = 2
 MOST_COLD = 6
 """Requests of 90 whose adapter was on its way when they had their KV: where a load outlasts the prefill."""
 
@@ -100,5 +101,6 @@ def test_where_slots_are_short_no_adapter_leaves_before_its_request_runs():
     assert (pairs.lost, pairs.foreign, pairs.overdue) == (0, 0, 0)
     assert pairs.split >= MOST_SPLIT * SHORT_OF_SLOTS.requests
     assert pairs.loads > 2 * SHORT_OF_SLOTS.adapters, "many were thrown out"
-    # By the word of the pods, and of the picker.
-    assert (pairs.evicted, pairs.unreserved) == (0, 0)
+    # By the word of the picker, and of the pods: two uses that end at about the same time may come to the picker in the
+    # other order (docs/disaggregation.md). Without reservations it is ten and more.
+    assert pairs.unreserved == 0 and pairs.evicted <= MOST_EVICTED

@@ -306,10 +306,14 @@ def _leave(state: FleetState, flight: Flight, *, leg: LegInFlight, now: Seconds,
 def keep(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
     """Touch again what is reserved on a pod and would be the next to go, if the touch before it failed.
 
-    Until one succeeds no load may begin there.
+    Until one succeeds no load may begin there. If nobody is in danger, bring in who is awaited there and is not on its
+    way, since another touch was under way when it was reserved, or its own failed: its engine would do that when the
+    request comes, and ask nobody who goes.
     """
     home = state.residency.home(row)
     name = home.endangered()
+    if name is None and joint(state) and not state.columns.pressure[row]:
+        name = next((each for each in home.reserved if home.cells[each].tier < LOADING), None)
     if name is None:
         return []
     return giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)

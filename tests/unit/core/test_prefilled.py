@@ -4,12 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from lorapick.core.admission.leg_times import UNSEEN
+from lorapick.model import events
 from lorapick.model.pods import Pod, Role
 from lorapick.model.requests import Outcome
+from lorapick.model.settings import BudgetSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod
 
 LONG = {"prompt_tokens": 4000, "stream": True}
 SHORT = {"prompt_tokens": 20, "stream": True}
+AT_ONCE = Settings(budgets=BudgetSettings(loads_at_once=4, pods_loading_share=1.0))
 
 
 def pod(name: str, role: Role) -> Pod:
@@ -73,3 +76,14 @@ def test_who_waits_for_the_slot_goes_as_soon_as_the_request_runs():
 def small(name: str, *, slots: int) -> Pod:
     found = pod(name, Role.DECODE)
     return replace(found, limits=replace(found.limits, max_loras=slots))
+
+
+def test_who_had_to_stand_back_for_another_touch_is_brought_in_after_it():
+    book = Playbook(
+        pods=(pod("p1", Role.PREFILL), pod("d2", Role.DECODE)), adapters=("legal", "code"), settings=AT_ONCE
+    )
+    assert "Touch" in book.arrive("legal", **LONG)
+    assert "Touch" not in book.arrive("code", **LONG), "one touch at a time"
+    assert book.tier("d2", "code") == "disk"
+    told = book.apply(events.Touched, pod="d2", adapter="legal")
+    assert "Touch" in told and book.tier("d2", "code") == "loading"

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from msgspec import structs
 
@@ -20,7 +21,7 @@ from lorapick.live.podserver.clock import ModelClock
 from lorapick.live.podserver.kv_publisher import KvPublisher
 from lorapick.live.podserver.records import PodRecords
 from lorapick.live.podserver.refusals import RefusalError, internal
-from lorapick.live.podserver.reservations import Reservations
+from lorapick.live.podserver.reservations import Reservations, Wait
 from lorapick.live.podserver.ticket import Ticket
 from lorapick.model.units import AdapterName, RequestId, Seconds, Tokens
 from lorapick.pod.engine import PodEngine
@@ -46,6 +47,8 @@ from lorapick.pod.values import (
 )
 
 logger = logging.getLogger(__name__)
+_WAIT: ContextVar[Wait | None] = ContextVar("wait", default=None)
+"""Of the request that is being served, for its reserved slot."""
 _SHORTEST_SLEEP: Seconds = 0.001
 """Real seconds; at high speeds the tokens of several steps are handed out together rather than in a busy loop."""
 
@@ -166,12 +169,16 @@ class PodDriver:
             yield
             return
         now = self._live()  # what left until now was not reserved yet
-        with self._reservations.reserved(name):
+        with self._reservations.reserved(name) as wait:
             if self._reserves:
                 with suppress(PodError):
                     self._engine.load(name, now)
                     self._wake.set()
-            yield
+            before = _WAIT.set(wait)
+            try:
+                yield
+            finally:
+                _WAIT.reset(before)
             self._live()
 
     def cached_tokens(self, request: PodRequest) -> Tokens:
@@ -189,6 +196,7 @@ class PodDriver:
         return released
 
     def _admit(self, ticket: Ticket) -> Ticket:
+        ticket.wait = _WAIT.get()
         self._tickets[ticket.request.id] = ticket
         self._wake.set()
         return ticket
@@ -350,6 +358,8 @@ class PodDriver:
             ticket.fail(internal(event.why))
 
     def _start(self, ticket: Ticket, event: RequestStarted) -> None:
+        if ticket.wait is not None:
+            self._reservations.seated(ticket.wait)
         ticket.started_at = event.t
         ticket.cached_tokens = event.cached_tokens
         adapter = ticket.request.adapter

@@ -14,6 +14,16 @@ from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, Seconds
 
 
+class Wait:
+    """A request's, for the slot of its adapter: until the engine has given it a seat."""
+
+    __slots__ = ("adapter", "over")
+
+    def __init__(self, adapter: AdapterName) -> None:
+        self.adapter = adapter
+        self.over = False
+
+
 class Reservations:
     """A retention policy, and what it has been told to keep."""
 
@@ -23,23 +33,32 @@ class Reservations:
         self._kept: Counter[AdapterName] = Counter()
         self.broken = 0
         """Times that a reserved adapter had to leave."""
+        self._awaited: Counter[AdapterName] = Counter()
         self.left = 0
-        """Times that one left its slot, whether or not anything here decided who leaves."""
+        """Times that an adapter left its slot while somebody waited for it, whether or not this decided who leaves."""
 
     @contextmanager
-    def reserved(self, adapter: AdapterName) -> Iterator[None]:
+    def reserved(self, adapter: AdapterName) -> Iterator[Wait]:
         """Keep an adapter for the length of a block; blocks of one adapter may overlap."""
+        wait = Wait(adapter)
         self._kept[adapter] += 1
+        self._awaited[adapter] += 1
         try:
-            yield
+            yield wait
         finally:
+            self.seated(wait)
             self._kept[adapter] -= 1
             if not self._kept[adapter]:
                 del self._kept[adapter]
 
     def evicted(self, adapter: AdapterName, *, leaves_for: Tier) -> None:
         """An adapter left its slot (for host memory), or host memory."""
-        self.left += leaves_for is Tier.CPU and adapter in self._kept
+        self.left += leaves_for is Tier.CPU and self._awaited[adapter] > 0
+
+    def seated(self, wait: Wait) -> None:
+        """The engine runs it, and keeps its adapter itself; or it will never run."""
+        self._awaited[wait.adapter] -= not wait.over
+        wait.over = True
 
     def used(self, adapter: AdapterName, now: Seconds) -> None:
         """Candidates come in the order of their use: nothing to remember."""

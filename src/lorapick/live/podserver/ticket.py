@@ -7,6 +7,7 @@ Not here: the model, HTTP.
 import asyncio
 
 from lorapick.live.podserver.refusals import RefusalError
+from lorapick.live.podserver.reservations import Wait
 from lorapick.model.units import Seconds, Tokens
 from lorapick.pod.values import PodRequest
 
@@ -32,6 +33,8 @@ class Ticket:
         self.failure: RefusalError | None = None
         self.pulling: asyncio.Task[None] | None = None
         """Brings its KV here from the pod that prefilled; None: nothing to bring, or done."""
+        self.wait: Wait | None = None
+        """Its wait for a slot that is reserved for it; None: another pod had no part in it."""
         self._news = asyncio.Event()
 
     def tell(self) -> None:

@@ -33,9 +33,15 @@ def test_where_all_are_reserved_the_least_recently_used_leaves_and_is_counted():
 def test_who_leaves_a_slot_while_somebody_waits_for_it_is_counted():
     reservations = Reservations()
     reservations.evicted("a", leaves_for=Tier.CPU)
-    with reservations.reserved("a"):
+    with reservations.reserved("a") as wait:
         reservations.evicted("b", leaves_for=Tier.CPU)
         assert reservations.left == 0
         reservations.evicted("a", leaves_for=Tier.CPU)
         reservations.evicted("a", leaves_for=Tier.DISK)  # it had no slot then
-    assert reservations.left == 1
+        assert reservations.left == 1
+        reservations.seated(wait)
+        reservations.seated(wait)
+        reservations.evicted("a", leaves_for=Tier.CPU)  # it ran, and has ended
+    with reservations.reserved("a"):
+        reservations.evicted("a", leaves_for=Tier.CPU)
+    assert reservations.left == 2
