@@ -6,7 +6,6 @@ decisions that were waiting for them. Not here: what operators want (see `core.i
 
 from collections import OrderedDict
 
-from lorapick.core import splitting
 from lorapick.core.placement import giving
 from lorapick.core.placement.commands import Failed, Kind
 from lorapick.core.releasing import admit, load_over, release, release_due
@@ -198,11 +197,8 @@ def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effec
         shadow.unsure[event.adapter] = None
     state.refresh(row)
     if load is not None:
-        effects = load_over(state, load, now=now, cause=event.id)
-    else:
-        effects = release(state, row, now=now, cause=event.id) if len(state.queues) else []
-    # One at a time: another one that is awaited there may have had to stand back.
-    return [*effects, *splitting.keep(state, row, now=now, cause=event.id)]
+        return load_over(state, load, now=now, cause=event.id)
+    return release(state, row, now=now, cause=event.id) if len(state.queues) else []
 
 
 def on_touch_failed(state: FleetState, event: TouchFailed, *, now: Seconds) -> list[Effect]:

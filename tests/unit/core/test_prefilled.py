@@ -85,5 +85,6 @@ def test_who_had_to_stand_back_for_another_touch_is_brought_in_after_it():
     assert "Touch" in book.arrive("legal", **LONG)
     assert "Touch" not in book.arrive("code", **LONG), "one touch at a time"
     assert book.tier("d2", "code") == "disk"
-    told = book.apply(events.Touched, pod="d2", adapter="legal")
+    book.apply(events.Touched, pod="d2", adapter="legal")
+    told = book.report("d2")
     assert "Touch" in told and book.tier("d2", "code") == "loading"
