@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+# Ray takes a node at 127.0.0.1 for one at the machine's own address, unless it is told that there is no cluster. It
+# reads this when it is imported.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
 import ray
 from ray import serve
 from ray.exceptions import RayError
@@ -33,7 +37,7 @@ class Run(NamedTuple):
 
 @contextmanager
 def cluster() -> Iterator[None]:
-    """On 127.0.0.1."""
+    """On 127.0.0.1, but for a port of each replica that Ray Serve opens on all addresses."""
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # Ray's processes import the deployment from here
     ray.init(
         num_cpus=4, include_dashboard=False, object_store_memory=100_000_000, _node_ip_address="127.0.0.1",

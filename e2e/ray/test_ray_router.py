@@ -5,6 +5,7 @@ Replicas load a model in 0.3 s and answer in 0.03 s; forty models, Zipf 1.0, fou
 
 import asyncio
 import statistics
+import time
 
 import pytest
 from ray import serve
@@ -12,6 +13,8 @@ from ray_kit import arrivals, cluster, deploy, play
 
 REPEATS = 3
 REQUESTS = 800
+SETTLED = 0.5
+"""Seconds after which the router has heard of all that has ended."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,6 +59,7 @@ def test_a_stampede_for_a_cold_model_is_one_load(ours):
     answers = ask(ours, "wanted-by-all", 12)
     assert {replica for replica, _ in answers} == {answers[0][0]}
     assert answers[0][1], "the first one waited for the load"
+    time.sleep(SETTLED)  # Ray tells routers that requests have ended after it has told who asked
     # Asked for the model, the router goes to the replica that has it.
     assert ask(ours.options(method_name="count"), "wanted-by-all", 1) == [1]
 

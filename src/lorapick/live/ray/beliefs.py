@@ -10,7 +10,7 @@ adapter, and a replica's `max_num_models_per_replica` its slots.
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from lorapick.core.picking.policies import POLICIES
 from lorapick.live.driver import Driver
 from lorapick.model.adapters import Adapter
 from lorapick.model.effects import Dispatch
-from lorapick.model.events import AdapterDeclared, PodAppeared, PodChanged, PodGone, PodReported
+from lorapick.model.events import AdapterDeclared, Event, PodAppeared, PodChanged, PodGone, PodReported
 from lorapick.model.pods import LoadedAdapter, Pod, PodLimits, PodReport
 from lorapick.model.requests import Outcome, Request
 from lorapick.model.settings import (
@@ -42,6 +42,9 @@ LAG: Seconds = 1.0
 EVERY: Seconds = 1.0
 """Between two looks at what Ray knows of queues."""
 SERVED = 200
+TRIES = 3
+"""How often Ray asks before a decision is made anew. It is given the chosen replica alone but for the last time: a busy
+one may be too slow to say how long its queue is, and Ray would take the next rank, where the model is not."""
 
 
 class RouterOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,12 +98,25 @@ class Replica(NamedTuple):
     """Requests there, as Ray's router last heard; None: it has not."""
 
 
+class Ranked(NamedTuple):
+    """Names of replicas for one request."""
+
+    names: tuple[str, ...]
+    """Best first; empty: Ray may choose."""
+    alone: bool = False
+    """Whether the first one is to be asked alone."""
+
+
 class _Sent(NamedTuple):
     """A request that was decided for."""
 
     ours: str
     """Its id in the core."""
+    names: tuple[str, ...]
     replica: str
+    """That is to take it, or has."""
+    asked: int = 0
+    """How often Ray asked since."""
     taken: bool = False
     """Whether the replica has accepted it."""
 
@@ -139,18 +155,13 @@ class Beliefs:
             self.gone(name)
         for name, replica in now.items():
             known = self._listed.get(name)
-            pod = self._pod(replica)
             if known is None:
-                self._driver.submit(lambda t, i, pod=pod: PodAppeared(t=t, id=i, pod=pod))  # type: ignore[misc]
+                self._tell(PodAppeared, pod=self._pod(replica))
             elif known.most != replica.most:
-                self._driver.submit(lambda t, i, pod=pod: PodChanged(t=t, id=i, pod=pod))  # type: ignore[misc]
+                self._tell(PodChanged, pod=self._pod(replica))
             self._listed[name] = replica
             self._report(replica)
         self._looked = self._clock()
-
-    def has(self, name: str) -> bool:
-        """Whether a replica is listed."""
-        return name in self._listed
 
     def due(self) -> bool:
         """Whether it is time to look again at what Ray knows."""
@@ -159,7 +170,10 @@ class Beliefs:
     def gone(self, name: str) -> None:
         """A replica died or was taken away, with what it had."""
         if self._listed.pop(name, None) is not None:
-            self._driver.submit(lambda t, i: PodGone(t=t, id=i, pod=name))
+            self._tell(PodGone, pod=name)
+
+    def _tell(self, kind: type[Event], **values: Any) -> None:
+        self._driver.submit(lambda t, i: kind(t=t, id=i, **values))
 
     def _pod(self, replica: Replica) -> Pod:
         slots = self._options.max_models
@@ -169,37 +183,47 @@ class Beliefs:
         return Pod(name=replica.name, address=replica.name, base_model=NO_MODEL, limits=limits)
 
     def _report(self, replica: Replica) -> None:
-        report = PodReport(
-            waiting=0 if replica.ongoing is not None else None,
-            running=replica.ongoing,
-            loaded=tuple(LoadedAdapter(name=name, on_gpu=True) for name in replica.models),
-        )
+        # Two reports, for Ray lists models late but counts requests at once: with one age for both, what was sent
+        # within `LAG` would be counted by Ray and by us.
+        models = PodReport(loaded=tuple(LoadedAdapter(name=name, on_gpu=True) for name in replica.models))
         since = max(0.0, self._clock() - LAG)
-        self._driver.submit(lambda t, i: PodReported(t=t, id=i, pod=replica.name, report=report, since=since))
+        self._tell(PodReported, pod=replica.name, report=models, since=since)
+        if replica.ongoing is not None:
+            self._tell(PodReported, pod=replica.name, report=PodReport(waiting=0, running=replica.ongoing))
 
     # -- what becomes of requests
 
-    async def ranked(self, request_id: str, model: str) -> list[str]:
-        """Names of replicas for a request, best first; empty: Ray may choose. Waits while a load is worth waiting for.
+    async def ranked(self, request_id: str, model: str) -> Ranked:
+        """Who should take a request. Waits while a load is worth waiting for.
 
-        Asked again for the same request (its replica was full, or died), it decides anew.
+        Asked again for the same request, it names the same replica, then its fallbacks too, and then decides anew; at
+        once if that replica is gone.
 
         Args:
             request_id: Ray's internal one.
             model: the multiplexed model id; empty: none is asked for.
         """
+        sent = self._sent.get(request_id)
+        if sent is None or sent.asked >= TRIES or sent.replica not in self._listed:
+            sent = await self._decided(request_id, model)
+        if sent is None:
+            return Ranked(())
+        sent = self._sent[request_id] = sent._replace(asked=sent.asked + 1)
+        return Ranked(sent.names, alone=sent.asked < TRIES)
+
+    async def _decided(self, request_id: str, model: str) -> _Sent | None:
         self._give_up(request_id)
         if model and model not in self._driver.fleet.state.adapters:
             adapter = Adapter(name=model, declared=True)
-            self._driver.submit(lambda t, i: AdapterDeclared(t=t, id=i, adapter=adapter))
+            self._tell(AdapterDeclared, adapter=adapter)
         answer = await self._driver.decide(Request(id=request_id, model=model or NO_MODEL))
         if not isinstance(answer, Dispatch):
             self.undecided += 1
-            return []
+            return None
         tier = answer.pick.tier
         self.loads_expected += bool(model) and tier is not None and not tier.on_gpu
-        self._sent[request_id] = _Sent(answer.request_id, answer.target.pod)
-        return [answer.target.pod, *(target.pod for target in answer.fallbacks)]
+        names = (answer.target.pod, *(target.pod for target in answer.fallbacks))
+        return _Sent(answer.request_id, names, replica=names[0])
 
     def routed(self, request_id: str, replica: str) -> None:
         """A replica has taken a request."""

@@ -12,6 +12,7 @@ multiplexing ranks, and is counted and logged.
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -24,14 +25,11 @@ from ray.serve.request_router import (
     RunningReplica,
 )
 
-from lorapick.live.ray.beliefs import Beliefs, Replica, RouterOptions
+from lorapick.live.ray.beliefs import Beliefs, Ranked, Replica, RouterOptions
 
 log = logging.getLogger("lorapick.ray")
 
 Ranks = list[list[RunningReplica]]
-TRIES = 3
-"""How often Ray is given the chosen replica alone: a busy one may be too slow to say how long its queue is, and Ray
-would take the next rank, where the model is not."""
 
 
 class LorapickRouter(LocalityMixin, MultiplexMixin, RequestRouter):
@@ -47,8 +45,7 @@ class LorapickRouter(LocalityMixin, MultiplexMixin, RequestRouter):
         """Times that our part raised."""
         self._beliefs = Beliefs(msgspec.convert(kwargs, RouterOptions))
         self._undelivered: dict[str, PendingRequest] = {}
-        self._chosen: dict[str, tuple[list[str], int]] = {}
-        """Names for requests that no replica has taken yet, and how often Ray asked."""
+        """Requests that were decided for and that no replica has taken yet."""
         self._thread: int | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -86,30 +83,26 @@ class LorapickRouter(LocalityMixin, MultiplexMixin, RequestRouter):
         pending_request.routing_context.should_backoff = True
         model = pending_request.metadata.multiplexed_model_id
         try:
-            names = await self._ranked(pending_request, model)
+            names, alone = await self._ranked(pending_request, model)
         except Exception:
             self.failures += 1
             log.exception("the choice is left to Ray (%d times so far)", self.failures)
-            names = []
+            names, alone = (), False
         by_name = {replica.replica_id.unique_id: replica for replica in candidate_replicas}
         ranks = [[by_name.pop(name)] for name in names if name in by_name]
         if ranks:
-            asked = self._chosen.get(pending_request.metadata.internal_request_id, ([], TRIES))[1]
-            return ranks[:1] if asked < TRIES else [*ranks, [*by_name.values()]]
+            return ranks[:1] if alone else [*ranks, [*by_name.values()]]
         return self.rank_replicas_via_multiplex(candidate_replicas, model) if model else [candidate_replicas]
 
-    async def _ranked(self, pending: PendingRequest, model: str) -> list[str]:
+    async def _ranked(self, pending: PendingRequest, model: str) -> Ranked:
         self._here()
         if self._beliefs.due():
             self._look()
         request_id = pending.metadata.internal_request_id
-        names, asked = self._chosen.get(request_id, ([], 0))
-        if not asked or asked >= TRIES or not self._beliefs.has(names[0]):
-            names, asked = await self._beliefs.ranked(request_id, model), asked % TRIES
-        if names:
+        ranked = await self._beliefs.ranked(request_id, model)
+        if ranked.names:
             self._undelivered[request_id] = pending
-            self._chosen[request_id] = (names, asked + 1)
-        return names
+        return ranked
 
     # -- ours
 
@@ -118,7 +111,7 @@ class LorapickRouter(LocalityMixin, MultiplexMixin, RequestRouter):
         self._beliefs.listed(self._replica(each) for each in self.curr_replicas.values())
         left = [request_id for request_id, pending in self._undelivered.items() if pending.future.cancelled()]
         for request_id in left:
-            self._delivered(request_id)
+            del self._undelivered[request_id]
         self._beliefs.abandoned(left)
 
     def _replica(self, replica: RunningReplica) -> Replica:
@@ -129,16 +122,12 @@ class LorapickRouter(LocalityMixin, MultiplexMixin, RequestRouter):
             ongoing=self.replica_queue_len_cache.get(replica.replica_id),
         )
 
-    def _delivered(self, request_id: str) -> None:
-        self._undelivered.pop(request_id, None)
-        self._chosen.pop(request_id, None)
-
     def _routed(self, request_id: str, name: str) -> None:
-        self._delivered(request_id)
+        self._undelivered.pop(request_id, None)
         self._beliefs.routed(request_id, name)
 
     def _completed(self, request_id: str, name: str) -> None:
-        self._delivered(request_id)
+        self._undelivered.pop(request_id, None)
         self._beliefs.completed(request_id, name)
 
     def _here(self) -> None:
@@ -146,14 +135,14 @@ class LorapickRouter(LocalityMixin, MultiplexMixin, RequestRouter):
         if self._loop is None:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
-    def _soon(self, what: Any) -> None:
+    def _soon(self, what: Callable[[], None]) -> None:
         """Do it on the router's loop: ends of requests are told by other threads."""
         if self._loop is None or threading.get_ident() == self._thread:
             self._safely(what)
         else:
             self._loop.call_soon_threadsafe(self._safely, what)
 
-    def _safely(self, what: Any) -> None:
+    def _safely(self, what: Callable[[], None]) -> None:
         try:
             what()
         except Exception:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lorapick.live.ray.beliefs import EVERY, LAG, Beliefs, Replica, RouterOptions
+from lorapick.live.ray.beliefs import EVERY, LAG, TRIES, Beliefs, Ranked, Replica, RouterOptions
 
 NAMES = ("a", "b", "c", "d")
 
@@ -31,7 +31,7 @@ def beliefs_of(*, models=2, most=5, names=NAMES, **options):
 
 async def test_a_crowd_for_a_cold_model_goes_to_one_replica():
     beliefs, _ = beliefs_of(most=20)
-    first = [(await beliefs.ranked(f"r{number}", "m"))[0] for number in range(5)]
+    first = [(await beliefs.ranked(f"r{number}", "m")).names[0] for number in range(5)]
     assert first == [first[0]] * 5 and beliefs.loads_expected == 5
     assert beliefs.in_flight == 5
 
@@ -40,28 +40,43 @@ async def test_what_replicas_say_they_have_counts():
     beliefs, clock = beliefs_of()
     clock.now += 2 * LAG
     beliefs.listed([Replica(name, ("m",) if name == "c" else (), 5, 0) for name in NAMES])
-    assert (await beliefs.ranked("r1", "m"))[0] == "c"
+    assert (await beliefs.ranked("r1", "m")).names[0] == "c"
     assert beliefs.loads_expected == 0
 
 
 async def test_what_a_replica_said_before_a_load_began_does_not_undo_it():
     beliefs, clock = beliefs_of()
-    chosen = (await beliefs.ranked("r1", "m"))[0]
+    chosen = (await beliefs.ranked("r1", "m")).names[0]
     clock.now += LAG / 2
     beliefs.listed(Replica(name, (), 5, 0) for name in NAMES)
-    assert (await beliefs.ranked("r2", "m"))[0] == chosen
+    assert (await beliefs.ranked("r2", "m")).names[0] == chosen
+
+
+async def test_what_ray_counts_of_our_own_requests_is_not_counted_again():
+    """Ray lists models late but counts requests at once: six that have ended are not six that are still there."""
+    beliefs, clock = beliefs_of(most=20, load_seconds=0.2)
+    sent = [f"r{number}" for number in range(6)]
+    chosen = [(await beliefs.ranked(each, "m")).names[0] for each in sent]
+    for each in sent:
+        beliefs.routed(each, chosen[0])
+    clock.now += 0.1
+    beliefs.listed(Replica(name, ("m",) if name == chosen[0] else (), 20, 6 * (name == chosen[0])) for name in NAMES)
+    clock.now += 0.1
+    for each in sent:
+        beliefs.completed(each, chosen[0])
+    assert (await beliefs.ranked("next", "m")).names[0] == chosen[0]
 
 
 async def test_a_request_without_a_model_goes_to_who_is_least_busy():
     beliefs, clock = beliefs_of()
     clock.now += 2 * LAG
     beliefs.listed(Replica(name, (), 5, 0 if name == "b" else 4) for name in NAMES)
-    assert (await beliefs.ranked("r1", ""))[0] == "b"
+    assert (await beliefs.ranked("r1", "")).names[0] == "b"
 
 
 async def test_another_replica_than_chosen_may_take_it_and_the_end_counts_once():
     beliefs, _ = beliefs_of()
-    first, second, *_ = await beliefs.ranked("r1", "m")
+    first, second, *_ = (await beliefs.ranked("r1", "m")).names
     beliefs.routed("r1", second)
     beliefs.completed("r1", first)
     assert beliefs.in_flight == 1, "that was the refusal of the first one"
@@ -73,7 +88,7 @@ async def test_another_replica_than_chosen_may_take_it_and_the_end_counts_once()
 @pytest.mark.parametrize("taken", [False, True])
 async def test_a_refusal_is_no_answer(taken):
     beliefs, _ = beliefs_of()
-    chosen = (await beliefs.ranked("r1", "m"))[0]
+    chosen = (await beliefs.ranked("r1", "m")).names[0]
     if taken:
         beliefs.routed("r1", chosen)
     beliefs.completed("r1", chosen)
@@ -82,15 +97,24 @@ async def test_a_refusal_is_no_answer(taken):
 
 async def test_asked_again_it_decides_anew_and_forgets_the_first_time():
     beliefs, _ = beliefs_of()
-    first = (await beliefs.ranked("r1", "m"))[0]
+    first = (await beliefs.ranked("r1", "m")).names[0]
     beliefs.gone(first)
     again = await beliefs.ranked("r1", "m")
-    assert first not in again and beliefs.in_flight == 1
+    assert first not in again.names and beliefs.in_flight == 1
+
+
+async def test_a_replica_that_is_slow_to_say_is_asked_again_before_others_are():
+    beliefs, _ = beliefs_of()
+    asked = [await beliefs.ranked("r1", "m") for _ in range(TRIES)]
+    assert [each.alone for each in asked] == [True] * (TRIES - 1) + [False]
+    assert len({each.names for each in asked}) == 1 and beliefs.loads_expected == 1, "decided for once"
+    assert (await beliefs.ranked("r1", "m")).alone, "and now anew"
+    assert beliefs.in_flight == 1
 
 
 async def test_without_replicas_ray_may_choose():
     beliefs, _ = beliefs_of(names=())
-    assert await beliefs.ranked("r1", "m") == [] and beliefs.undecided == 1
+    assert await beliefs.ranked("r1", "m") == Ranked(()) and beliefs.undecided == 1
 
 
 async def test_whoever_was_decided_for_and_never_sent_is_forgotten():
@@ -111,7 +135,7 @@ async def test_a_caller_that_leaves_while_it_waits_is_forgotten():
     await asyncio.gather(waiting, return_exceptions=True)
     assert beliefs.in_flight == 1
     beliefs.completed("r1", "a")
-    assert (await beliefs.ranked("r3", "third")) == ["a"]
+    assert (await beliefs.ranked("r3", "third")).names == ("a",)
 
 
 def test_it_is_time_to_look_again_once_a_second():
@@ -164,8 +188,8 @@ async def _play(steps):
             await asyncio.sleep(0)
             clock.now += 0.1
             found = await asyncio.wait_for(waiting, 5)
-            if found:
-                sent[f"r{number}"] = found[0]
+            if found.names:
+                sent[f"r{number}"] = found.names[0]
         elif what == "end" and sent:
             name = sorted(sent)[which % len(sent)]
             beliefs.completed(name, sent.pop(name))
