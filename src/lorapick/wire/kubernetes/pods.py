@@ -18,6 +18,7 @@ import msgspec
 from lorapick.core.retention.policies import EVICTIONS
 from lorapick.model.pods import Engine, Pod, PodLimits, Role
 from lorapick.model.units import PodName, Seconds
+from lorapick.wire.config.engine_words import OF_WORD, engine_label
 from lorapick.wire.config.roles import ENCODE, OF_LABEL, ROLE_LABEL
 from lorapick.wire.kubernetes.objects import Object, annotations_of, labels_of, look, moment, name_of
 from lorapick.wire.kubernetes.pool import MOST_PORTS, Pool
@@ -25,16 +26,6 @@ from lorapick.wire.kubernetes.pool import MOST_PORTS, Pool
 PREFIX = "lorapick.dev/"
 ACTIVE_PORTS = ("llm-d.ai/active-ports", "inference.networking.k8s.io/active-ports")
 """The newer name counts before the older."""
-ENGINE_TYPE = ("llm-d.ai/engine-type", "inference.networking.k8s.io/engine-type")
-ENGINES: Mapping[str, Engine] = {
-    "vllm": Engine.VLLM,
-    "sglang": Engine.SGLANG,
-    "trtllm-serve": Engine.TRTLLM,
-    "triton-tensorrt-llm": Engine.TRTLLM,
-    "trtllm": Engine.TRTLLM,
-    "lorax": Engine.LORAX,
-}
-"""Values of the engine label: llm-d's words, and ours."""
 ZONE_LABEL = "topology.kubernetes.io/zone"
 NODE_LABEL = "kubernetes.io/hostname"
 LIMITS: Mapping[str, tuple[str, int]] = {
@@ -227,13 +218,14 @@ def _role(reading: _Reading) -> Role:
 
 
 def _engine(reading: _Reading, of: Defaults) -> Engine:
-    for key in ENGINE_TYPE:
-        if key in reading.labels:
-            engine = ENGINES.get(reading.labels[key].lower())
-            if engine is None:
-                reading.say(key, f"must be one of {', '.join(ENGINES)}; {of.engine.value} is assumed")
-            return engine if engine is not None else of.engine
-    return of.engine
+    found = engine_label(reading.labels)
+    if found is None:
+        return of.engine
+    key, engine = found
+    if engine is None:
+        reading.say(key, f"must be one of {', '.join(OF_WORD)}; {of.engine.value} is assumed")
+        return of.engine
+    return engine
 
 
 def _chosen(reading: _Reading, word: str, *, known: Sequence[str] | Mapping[str, Any], default: str) -> str:

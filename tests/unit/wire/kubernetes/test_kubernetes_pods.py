@@ -87,6 +87,8 @@ def test_the_newer_name_of_an_annotation_counts():
     [
         ({"llm-d.ai/engine-type": "sglang"}, Engine.SGLANG, Role.BOTH, 0),
         ({"inference.networking.k8s.io/engine-type": "trtllm-serve"}, Engine.TRTLLM, Role.BOTH, 0),
+        ({"llm-d.ai/engine-type": "triton-tensorrt-llm"}, Engine.TRITON, Role.BOTH, 0),
+        ({"llm-d.ai/engine-type": "triton"}, Engine.TRITON, Role.BOTH, 0),
         ({"llm-d.ai/engine-type": "mystery"}, Engine.VLLM, Role.BOTH, 1),
         ({"llm-d.ai/role": "prefill"}, Engine.VLLM, Role.PREFILL, 0),
         ({"llm-d.ai/role": "decode"}, Engine.VLLM, Role.DECODE, 0),

@@ -7,8 +7,9 @@ Not here: lorapick's own list of pods, which such a file may be as well (see `wi
 import ipaddress
 from typing import Any
 
-from lorapick.model.pods import Pod
-from lorapick.wire.config.document import At
+from lorapick.model.pods import Engine, Pod
+from lorapick.wire.config.document import At, nearest_word
+from lorapick.wire.config.engine_words import OF_WORD, engine_label
 from lorapick.wire.config.epp.reading import members, refused
 from lorapick.wire.config.pods import PodDefaults
 from lorapick.wire.config.readers import Reader, label_text, labels, list_of, text, word
@@ -40,7 +41,7 @@ def endpoints(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
             name=values["name"],
             address=f"{values['address']}:{values['port']}",
             labels=values.get("labels", {}),
-            engine=found.engine,
+            engine=_engine(at, values.get("labels", {}), default=found.engine),
             base_model=found.base_model,
             limits=found.limits,
         )
@@ -53,6 +54,17 @@ def endpoints(found: PodDefaults) -> Reader[tuple[Pod, ...]]:
         return pods
 
     return read
+
+
+def _engine(at: At, labels: dict[str, str], *, default: Engine) -> Engine:
+    said = engine_label(labels)
+    if said is None:
+        return default
+    key, engine = said
+    if engine is None:
+        place = at.nearest("labels", key)
+        place.refuse(f"must be one of {', '.join(OF_WORD)}", hint=nearest_word(labels[key], OF_WORD) or "take it out")
+    return engine
 
 
 def _ip(at: At) -> str:

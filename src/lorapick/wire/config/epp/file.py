@@ -8,6 +8,7 @@ import contextlib
 from typing import Any
 
 from lorapick.wire.config.document import At, Refused, Report, parse_document
+from lorapick.wire.config.engine_words import OF_WORD
 from lorapick.wire.config.epp import further_sections as sections
 from lorapick.wire.config.epp.flow import read_flow
 from lorapick.wire.config.epp.profiles import fallbacks_of, handling, profiles_of, read_profiles
@@ -17,7 +18,6 @@ from lorapick.wire.config.epp.telling import deprecations, differences, parts
 from lorapick.wire.config.epp.values import EndpointPicker, Flow, Kind
 from lorapick.wire.config.problems import ConfigError
 
-_ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm-serve": "trtllm"}
 _SECTIONS = (
     "featureGates",
     "plugins",
@@ -97,12 +97,16 @@ def _read(root: At) -> EndpointPicker:
         flow=flow,
         fallbacks=fallbacks_of(handled),
         prefix_blocks=producer.parameters.get("blocks") or None if producer is not None else None,
-        engine=_ENGINES.get(extractor.parameters.get("engine", "")) if extractor is not None else None,
+        engine=_engine(extractor.parameters.get("engine")) if extractor is not None else None,
         endpoints=discovery.parameters["path"] if discovery is not None else None,
         parts=parts(root, registry, handled=handled, gates=gates),
         deprecated=deprecations(root, registry),
         differences=differences(handled, gates=gates),
     )
+
+
+def _engine(word: str | None) -> str | None:
+    return OF_WORD[word].value if word is not None else None
 
 
 def _places(root: At) -> dict[str, At]:

@@ -3,6 +3,7 @@
 In: nothing. Out: entries of the catalogue. Not here: those that pick pods (see `scheduling`).
 """
 
+from lorapick.wire.config.engine_words import OF_WORD
 from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, only, parameters
 from lorapick.wire.config.epp.reading import refused as no_such
@@ -199,7 +200,7 @@ _DATA = (
         does="lorapick always reads queue, running requests, KV cache and adapters, by the engine of each pod",
         read=parameters(
             {
-                "defaultEngine": ("engine", choice("vllm", "sglang", "trtllm-serve")),
+                "defaultEngine": ("engine", choice(*OF_WORD)),
                 "engineLabelKey": ("", no_such("the list of pods says each pod's engine")),
                 "engineConfigs": ("", no_such("lorapick knows the names of each engine's metrics")),
                 "customMetrics": ("", no_such("lorapick reads the metrics that it knows")),

@@ -26,3 +26,5 @@ def test_pods_from_a_file():
 def test_the_engine_of_pods_that_do_not_say():
     text = HEAD + "plugins: [{type: core-metrics-extractor, parameters: {defaultEngine: trtllm-serve}}]"
     assert with_endpoint_picker(Settings(), parse(text)).default_engine == "trtllm"
+    triton = text.replace("trtllm-serve", "triton-tensorrt-llm")
+    assert with_endpoint_picker(Settings(), parse(triton)).default_engine == "triton"

@@ -3,7 +3,7 @@
 import pytest
 from epp_kit import FILES
 
-from lorapick.model.pods import Role
+from lorapick.model.pods import Engine, Role
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.podsfile import parse_pods
@@ -19,6 +19,13 @@ def test_a_list_of_endpoints_is_a_list_of_pods():
     assert (second.name, second.address, second.base_model) == ("vllm-1", "[fd00::7]:8001", "llama")
 
 
+def test_the_label_of_an_endpoint_says_its_engine():
+    labelled = "{name: %s, address: 10.0.0.%d, port: 1, labels: {llm-d.ai/engine-type: %s}}"
+    words = ["sglang", "triton-tensorrt-llm", "vllm"]
+    text = ", ".join(labelled % (word, number, word) for number, word in enumerate(words, start=1))
+    assert [pod.engine for pod in pods(f"endpoints: [{text}]")] == [Engine.SGLANG, Engine.TRITON, Engine.VLLM]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -29,6 +36,10 @@ def test_a_list_of_endpoints_is_a_list_of_pods():
         (
             "endpoints: [{name: a, address: 10.0.0.1, port: 1}, {name: a, address: 10.0.0.2, port: 1}]",
             "endpoints[1].name: this name stands twice",
+        ),
+        (
+            "endpoints: [{name: a, address: 10.0.0.1, port: 1, labels: {llm-d.ai/engine-type: sgland}}]",
+            'engine-type: must be one of vllm, sglang, trtllm-serve, triton-tensorrt-llm, trtllm, triton, lorax',
         ),
         ("endpoints: 5", "endpoints: must be a list"),
         ("{endpoints: [], more: 1}", "more: unknown key"),
