@@ -34,8 +34,6 @@ class Traffic(NamedTuple):
     changes: tuple[tuple[str, str], ...]
     """Other values for its keys."""
     about: str
-    slots: int | None = None
-    """Per pod; None: the scenario's."""
     fresh: bool = True
     """Whether rates are searched; otherwise it is a scenario at its own rate."""
 

@@ -17,7 +17,6 @@ from lorapick.sim.compare import Estimate, estimate
 TIE = 1.02
 WORST = 1.05
 """Times the best peer beyond which losing is not for a page to excuse."""
-LOST = 0.0
 
 
 class Place(StrEnum):
@@ -57,7 +56,7 @@ def of(figures: Sequence[Figures], name: str) -> Estimate:
 
 def served_all(figures: Sequence[Figures]) -> bool:
     """Whether every arrival of every seed was."""
-    return all(each.lost <= LOST for each in figures)
+    return all(not each.lost for each in figures)
 
 
 def verdict(played: Mapping[str, Sequence[Figures]], *, policy: str, name: str) -> Verdict | None:

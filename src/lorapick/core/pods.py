@@ -14,7 +14,7 @@ from lorapick.core.placement.compat import drift
 from lorapick.core.placement.controller import stir
 from lorapick.core.podload import PodLoad
 from lorapick.core.prefilled import lose_legs
-from lorapick.core.releasing import load_note, load_over, release
+from lorapick.core.releasing import load_note, load_over, release, release_waiting
 from lorapick.core.relief import relieve
 from lorapick.core.requests import gate
 from lorapick.core.restoring import rescue, restore
@@ -176,8 +176,7 @@ def on_reported(state: FleetState, event: PodReported, *, now: Seconds) -> list[
         state.placement.load_ended(now=now)
     if shut and not another:
         effects += moving.pod_back(state, row, now=now, cause=event.id)
-    if state.holds.any_for(row) or len(state.queues):
-        effects += release(state, row, now=now, cause=event.id)
+    effects += release_waiting(state, row, now=now, cause=event.id)
     # Last: who was let in just now is not idle.
     effects += splitting.keep(state, row, now=now, cause=event.id)
     told = restore(state, row, since=since, now=now, cause=event.id)

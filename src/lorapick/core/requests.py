@@ -1,8 +1,9 @@
-"""What happens to a request: arrival, dispatch, response, end; and who waits for whom.
+"""What happens to a request: arrival, response, end.
 
 In: request events and the fleet's state. Out: Dispatch, Hold and Reject effects. A request that arrived is
 answered by exactly one Dispatch or Reject, at once or after one or more Holds.
-Not here: the decision (see `core.deciding`), what pods report (see `core.pods`).
+Not here: the decision (see `core.deciding`), who waits and may go (see `core.releasing`), the end of a prefill
+elsewhere (see `core.prefilled`), what pods report (see `core.pods`).
 """
 
 from lorapick.core import aftermath, arms_routing, splitting
@@ -12,7 +13,7 @@ from lorapick.core.columns import CODE
 from lorapick.core.deciding import decide
 from lorapick.core.naming import Unknown, resolve
 from lorapick.core.prefilled import Said, leg_over, seated
-from lorapick.core.releasing import admit, load_over, release
+from lorapick.core.releasing import admit, load_over, release, release_waiting
 from lorapick.core.state import FleetState, Flight
 from lorapick.core.waiting import reject_unknown
 from lorapick.model.effects import LOAD_FAILED, Effect, Note
@@ -146,9 +147,7 @@ def on_ended(state: FleetState, event: RequestEnded, *, now: Seconds) -> list[Ef
     for other in dict.fromkeys((leg.row if leg is not None else -1, kept)):
         if other in state.loads and other != row and state.holds.any_for(other):
             effects += release(state, other, now=now, cause=event.id)
-    if state.holds.any_for(row) or len(state.queues):
-        effects += release(state, row, now=now, cause=event.id)
-    return effects
+    return [*effects, *release_waiting(state, row, now=now, cause=event.id)]
 
 
 def _left(state: FleetState, flight: Flight, *, event: RequestEnded, now: Seconds) -> list[Effect]:

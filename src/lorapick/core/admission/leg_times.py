@@ -24,11 +24,11 @@ LEAST_LATE: Seconds = 1.0
 MOST_LATE: Seconds = 300.0
 LEAST_PER_TOKEN, MOST_PER_TOKEN = 1e-7, 1e-1
 """Seconds, between which the estimate stays."""
-PATIENT = 3
-"""Prefills in a row that may fail on one pod before it is left alone."""
 UNSEEN: Seconds = 2.0
 """After the headers of an answer: when its request counts as running where nobody looks at bodies, whose first bytes
 say so. Headers come as the engine takes a request in; what is left is the way of the KV and a seat in the batch."""
+PATIENT = 3
+"""Prefills in a row that may fail on one pod before it is left alone."""
 PAUSE: Seconds = 1.0
 """For how long at first; it doubles with each more."""
 LONGEST_PAUSE: Seconds = 60.0
