@@ -39,7 +39,7 @@ def test_the_label_of_an_endpoint_says_its_engine():
         ),
         (
             "endpoints: [{name: a, address: 10.0.0.1, port: 1, labels: {llm-d.ai/engine-type: sgland}}]",
-            'engine-type: must be one of vllm, sglang, trtllm-serve, triton-tensorrt-llm, trtllm, triton, lorax',
+            "engine-type: must be one of vllm, sglang, trtllm-serve, triton-tensorrt-llm, trtllm, triton, lorax",
         ),
         ("endpoints: 5", "endpoints: must be a list"),
         ("{endpoints: [], more: 1}", "more: unknown key"),
