@@ -31,7 +31,13 @@ async def serving(folder, server: ApiServer):
         "server": {"extproc": f"unix:{folder}/e.sock"} | {each: f"127.0.0.1:{free_port()}" for each in PLACES},
     }
     (folder / "lorapick.yaml").write_text(yaml.safe_dump(document))
-    command = [sys.executable, "-m", "lorapick.cli.main", "serve", "--config", str(folder / "lorapick.yaml"), "--json"]
+    async with started(folder, "--config", str(folder / "lorapick.yaml")) as ready:
+        yield ready
+
+
+@contextlib.asynccontextmanager
+async def started(folder, *arguments: str):
+    command = [sys.executable, "-m", "lorapick.cli.main", "serve", *arguments, "--json"]
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder
     )
@@ -86,3 +92,48 @@ async def test_pods_come_from_the_api_server_and_the_lead_is_given_back(tmp_path
                     await asyncio.sleep(0.05)
         assert server.get("leases", "lorapick-llama")["spec"]["holderIdentity"] == ""
         assert not [path for _, path in server.requests if "secrets" in path]
+
+
+EPP = """apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- {type: queue-scorer}
+- {type: lora-affinity-scorer}
+schedulingProfiles:
+- {name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: lora-affinity-scorer, weight: 2}]}
+"""
+
+
+def kubeconfig(server: ApiServer) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "other"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+            "users": [{"name": "u", "user": {}}],
+        }
+    )
+
+
+@pytest.mark.parametrize("given", ["file", "text", "none"])
+async def test_the_arguments_of_llm_ds_picker_serve_a_pool(tmp_path, given):
+    (tmp_path / "epp.yaml").write_text(EPP)
+    extproc, health, metrics, admin = (str(free_port()) for _ in range(4))
+    config = {"file": ["--config-file", "epp.yaml"], "text": ["--config-text", EPP], "none": []}[given]
+    async with ApiServer().running() as server:
+        (tmp_path / "kube.yaml").write_text(kubeconfig(server))
+        await server.put("inferencepools", POOL)
+        await server.put("pods", pod("a", "127.0.0.2"))
+        arguments = [
+            "--pool-name", "llama", "--pool-namespace", "default", "--pool-group=inference.networking.k8s.io", "-v=2",
+            "--grpc-port", extproc, "--grpc-health-port", health, "--metrics-port", metrics, f"--admin-port={admin}",
+            "--secure-serving=false", "--metrics-endpoint-auth=false", "--kubeconfig", str(tmp_path / "kube.yaml"),
+        ]  # fmt: skip
+        async with started(tmp_path, *arguments, *config) as ready:
+            assert ready["extproc"].endswith(f":{extproc}") and ready["health"].endswith(f":{health}")
+            await seen(f"http://127.0.0.1:{admin}/v1/fleet", wanted="a-rank-0")
+            policy = "weighted" if given == "none" else "endpoint-picker-config"
+            await seen(f"http://127.0.0.1:{metrics}/metrics", wanted='lorapick_kubernetes_up{kind="pods"} 1.0')
+            await seen(f"http://127.0.0.1:{metrics}/metrics", wanted=f'lorapick_info{{policy="{policy}"')

@@ -17,6 +17,7 @@ from lorapick.model.pods import Pod
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError, Later, Problem, later_keys, parse_settings, unreadable
 from lorapick.wire.config.epp import is_endpoint_picker, parse_endpoint_picker, with_endpoint_picker
+from lorapick.wire.config.epp.flags import FlagError, Flags
 from lorapick.wire.config.roles import useless_roles
 from lorapick.wire.podsfile import parse_pods
 
@@ -94,6 +95,37 @@ def load(path: Path, *, without_pods: bool = False) -> Loaded:
     return Loaded(path=path, content=content, settings=settings, pods=pods, later=later)
 
 
+def load_flags(flags: Flags) -> Loaded:
+    """What llm-d's flags say, with the `EndpointPickerConfig` that they name, if any.
+
+    Raises:
+        ConfigError: the configuration is none, or wrong; or nobody says where pods are.
+        FlagError: flags and configuration contradict each other.
+    """
+    settings = flags.settings
+    path = Path(flags.config_file or "--config-text")
+    content = b"" if flags.config_text is None else flags.config_text.encode()
+    if flags.config_file is not None:
+        content = _read(path)
+        if not is_endpoint_picker(content):
+            raise FlagError(
+                f"{path} is no EndpointPickerConfig; a lorapick.yaml stands under --config, and says itself where pods "
+                "are (discovery.kubernetes) and where to listen (server)"
+            )
+    if content:
+        picker = parse_endpoint_picker(content, file=str(path))
+        if picker.endpoints is not None and settings.discovery.kubernetes is not None:
+            raise FlagError(f"--pool-name or --endpoint-selector, and file-discovery in {path}: keep one of them")
+        settings = with_endpoint_picker(settings, picker)
+    pods: tuple[Pod, ...] = ()
+    if settings.discovery.file is not None:
+        pods_file = path.parent / settings.discovery.file
+        pods = parse_pods(_read(pods_file), file=str(pods_file), settings=settings)
+    elif settings.discovery.kubernetes is None:
+        raise FlagError("where are the pods? Give --pool-name, or --endpoint-selector and --endpoint-target-ports")
+    return Loaded(path=path, content=content, settings=settings, pods=pods, later=())
+
+
 def _load_picker(path: Path, content: bytes, *, without_pods: bool) -> Loaded:
     """An `EndpointPickerConfig` by itself: everything else is as by default, pods are those of its `file-discovery`."""
     picker = parse_endpoint_picker(content, file=str(path))
@@ -105,7 +137,7 @@ def _load_picker(path: Path, content: bytes, *, without_pods: bool) -> Loaded:
     elif not without_pods:
         hint = (
             "add a plugin of type file-discovery with the path of a list of pods, and name it under "
-            "dataLayer.discovery; or write a lorapick.yaml with discovery, and "
+            "dataLayer.discovery; give --pool-name, of an InferencePool; or write a lorapick.yaml with discovery, and "
             f"picking: {{endpoint_picker_config: {path.name}}}"
         )
         raise ConfigError([Problem(file=str(path), message="says nothing of where pods are", hint=hint)])

@@ -59,3 +59,42 @@ def test_each_key_that_changes_nothing_is_a_warning(tmp_path: Path, caplog: pyte
     assert (code, taken in err) == (2, True)
     assert f"parsed, not yet acted on: {path}:2:38: adapters.list[0].size: loads are expected" in caplog.text
     assert "roles that cannot work: 1 pod of base (first: a) prefill and none of this model decodes" in caplog.text
+
+
+EPP = """apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- {type: queue-scorer}
+"""
+FOUND = """- {type: file-discovery, parameters: {path: pods.yaml}}
+dataLayer: {discovery: {pluginRef: file-discovery}}
+"""
+
+
+def bare(*arguments: str) -> tuple[int, str]:
+    app = typer.Typer()
+    register(app)
+    result = CliRunner().invoke(app, [*arguments])
+    return result.exit_code, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "where are the pods? Give --pool-name"),
+        (["--config-file=FOLDER/epp.yaml"], "where are the pods? Give --pool-name"),
+        (["--pool-name=p", "--config-file=FOLDER/found.yaml"], "and file-discovery in FOLDER/found.yaml: keep one"),
+        (["--pool-name=p", "--config-file=FOLDER/lorapick.yaml"], "lorapick.yaml is no EndpointPickerConfig"),
+        (["--pool-name=p", "--config-file=FOLDER/none.yaml"], "none.yaml: cannot be read"),
+        (["--config=FOLDER/epp.yaml", "--config-text=x", "--pool-name=p"], "--config, and --config-file or"),
+        (["--config=FOLDER/epp.yaml", "--poolname=p"], '--poolname is unknown; did you mean "pool-name"'),
+        (["--pool-name=p", "--config-text=kind: {"], "--config-text:2:1: not YAML"),
+    ],
+)
+def test_flags_of_llm_d_that_cannot_be_obeyed(tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "epp.yaml").write_text(EPP)
+    (tmp_path / "found.yaml").write_text(EPP + FOUND)
+    (tmp_path / "lorapick.yaml").write_text("discovery: {file: pods.yaml}\n")
+    code, err = bare(*(each.replace("FOLDER", str(tmp_path)) for each in arguments))
+    assert code == 2
+    assert said.replace("FOLDER", str(tmp_path)) in err

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lorapick.core.picking.epp.policy import NAME
 from lorapick.model.disaggregation import Choice
-from lorapick.model.settings import Settings
+from lorapick.model.settings import DiscoverySettings, Settings
 from lorapick.wire.config.epp.values import EndpointPicker
 
 
@@ -34,7 +34,7 @@ def with_endpoint_picker(settings: Settings, picker: EndpointPicker) -> Settings
         changed = replace(changed, defaults=replace(changed.defaults, max_queue=picker.flow.max_queue))
     if picker.engine is not None:
         changed = replace(changed, default_engine=picker.engine)
-    if picker.endpoints is not None and settings.discovery.file is None and not settings.discovery.pods:
+    if picker.endpoints is not None and settings.discovery == DiscoverySettings():
         changed = replace(changed, discovery=replace(changed.discovery, file=picker.endpoints))
     return changed
 

@@ -97,11 +97,19 @@ class MissingParameters(Exception):  # noqa: N818 - not an error of its own: who
 def go_duration(at: At) -> Seconds:
     """Seconds of `1m`, `1m30s`, `200ms`, `0`."""
     raw = str(at.node.value) if at.is_scalar else ""
+    value = go_seconds(raw) if raw.removeprefix("+") == "0" or at.tag == f"{_TAG}str" else None
+    if value is None:
+        at.refuse("must be a duration", hint='write a number with a unit, such as "200ms", "30s" or "1m30s"')
+    return value
+
+
+def go_seconds(raw: str) -> Seconds | None:
+    """Seconds of a duration as Go writes them; None: it is none."""
     plain = raw.removeprefix("+")
     if plain == "0":
         return 0.0
-    if at.tag != f"{_TAG}str" or not _GO.fullmatch(plain) or len(plain) > _LONGEST:
-        at.refuse("must be a duration", hint='write a number with a unit, such as "200ms", "30s" or "1m30s"')
+    if not _GO.fullmatch(plain) or len(plain) > _LONGEST:
+        return None
     return sum(float(number) * _GO_SECONDS[unit] for number, unit in _GO_PART.findall(plain))
 
 
