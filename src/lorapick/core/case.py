@@ -57,6 +57,8 @@ def _query(state: FleetState, flight: Flight) -> Query:
     if request.session is not None:
         pod = state.sessions.get((request.model, request.session))
         session_row = state.columns.row_of.get(pod, -1) if pod is not None else -1
+    if request.session_pod is not None:
+        session_row = state.columns.row_of.get(request.session_pod, session_row)
     kv = state.prefixes.match(flight.blocks) if flight.blocks else NOTHING_CACHED
     query = prepare(request, flight.adapter, columns=state.columns, kv=kv, session_row=session_row)
     query.seed = state.seed

@@ -24,6 +24,7 @@ def collect(state: FleetState, flight: Flight, *, policy: ProfilePolicy) -> Fact
         in_flight={row: load.in_flight for row, load in state.loads.items()} if IN_FLIGHT in needs else {},
         tokens_in_flight=_tokens(state) if TOKENS_IN_FLIGHT in needs else {},
         cold=tuple(state.cold) if COLD in needs else (),
+        headers=flight.request.headers,
     )
 
 

@@ -29,6 +29,21 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     picker: PluginSpec
 
 
+class HttpNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Headers of requests and answers that plugins name, in lower case."""
+
+    keep: tuple[str, ...] = ()
+    """Of requests: what filters and scorers compare, and what names the profile."""
+    session: tuple[str, ...] = ()
+    """Of requests: ids of sessions, the first that is there before lorapick's own; `cookie:NAME` is a cookie."""
+    fairness: tuple[str, ...] = ()
+    """Of requests: fairness ids, the first that is there; only where the header for them is not."""
+    token: str | None = None
+    """Of both: names the pod that served a session last, and gets a new name with each answer; None: nothing does."""
+    served: str | None = None
+    """Of answers: gets the address that served, for conformance tests; None: nothing does."""
+
+
 class Profiles(msgspec.Struct, frozen=True, kw_only=True):
     """What picks the pods of a request."""
 
@@ -36,5 +51,9 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True):
     """Picks the pod that answers; the only one where no other pod prefills."""
     prefill: Profile | None = None
     """Picks the pod that prefills for it; None: by `decode` too."""
+    chosen_by: str | None = None
+    """Header of requests that names one of `named`; without it `decode` picks. None: nobody chooses."""
+    named: tuple[Profile, ...] = ()
+    names: HttpNames = HttpNames()
     waits: bool = False
     """Whether a request that finds every pod full waits at the picker."""

@@ -28,6 +28,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str | None = None
     session: str | None = None
     """Session key (header or the body's `user`): among equal holders the same pod as last time."""
+    session_pod: PodName | None = None
+    """Who served the session last, as the client was told; None: nobody told it. Only with profiles that use it."""
+    headers: dict[str, str] = {}
+    """Those that profiles read (`Profiles.names`), by name in lower case."""
     deadline: Seconds | None = None
     """On the driver's clock; None: only the configured wait bound."""
     subset: tuple[str, ...] | None = None

@@ -5,12 +5,14 @@ Header names are compared as they come: Envoy lower-cases them. Where a header h
 (`x-llm-d-*`) wins over the older (`x-gateway-*`).
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
 import msgspec
 
+from lorapick.model.profiles import HttpNames
 from lorapick.wire.kv_transfer import ENCODERS, PREFILLER
 
 DESTINATION = "x-gateway-destination-endpoint"
@@ -21,6 +23,8 @@ SUBSET_METADATA = "envoy.lb.subset_hint"
 REQUEST_ID = "x-request-id"
 CONTENT_LENGTH = "content-length"
 OWN_PREFIX = "x-lorapick-"
+COOKIE = "cookie:"
+"""Before the name of a cookie among `HttpNames.session`."""
 
 NOT_FROM_CLIENTS = frozenset({SERVED, SUBSET, PREFILLER, ENCODERS, "x-data-parallel-host-port"})
 """Routing headers of the gateway's side of the picker; removed, with all of `x-lorapick-*`, when a client sent them.
@@ -45,15 +49,22 @@ class Intake(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None
     strip: tuple[str, ...]
     """Headers present that clients may not set."""
+    session_pod: str | None = None
+    """Who served the session last, by the client's token."""
+    kept: dict[str, str] = {}
+    """Those that the configuration asks for, by name."""
 
 
-def read_headers(headers: Iterable[Any]) -> Intake:
-    """Read `HeaderValue` messages. Of a header given twice the last counts."""
+NO_NAMES = HttpNames()
+
+
+def read_headers(headers: Iterable[Any], names: HttpNames = NO_NAMES) -> Intake:
+    """Read `HeaderValue` messages, with those that `names` asks for. Of a header given twice the last counts."""
     found: dict[str, bytes] = {header.key: header.raw_value for header in headers}
     if found and not any(found.values()):  # older gateways fill `value` in place of `raw_value`
         found = {header.key: header.value.encode() for header in headers}
     get = found.get
-    return Intake(
+    intake = Intake(
         method=_text(get(":method")) or "",
         path=_text(get(":path")) or "",
         content_length=_whole_number(get(CONTENT_LENGTH)),
@@ -66,6 +77,42 @@ def read_headers(headers: Iterable[Any]) -> Intake:
         traceparent=_text(get("traceparent")),
         strip=_forged(found),
     )
+    return intake if names is NO_NAMES else _more(intake, found, names=names)
+
+
+def _more(intake: Intake, found: Mapping[str, bytes], *, names: HttpNames) -> Intake:
+    """With what profiles ask for besides. A token names a pod, which is no id of a session: many may have the same."""
+    get = found.get
+    session = next((text for name in names.session if (text := _named(found, name)) is not None), intake.session)
+    pod = None if names.token is None else pod_of_token(_text(get(names.token)) or "")
+    if pod is not None and names.token is not None and session == _text(get(names.token)):
+        session = _text(get("x-session-id"))
+    fairness = intake.fairness_id or next((text for name in names.fairness if (text := _text(get(name)))), None)
+    kept = {name: text for name in names.keep if (text := _text(get(name))) is not None}
+    return msgspec.structs.replace(intake, session=session, session_pod=pod, fairness_id=fairness, kept=kept)
+
+
+def _named(found: Mapping[str, bytes], name: str) -> str | None:
+    """Value of a header, or of a cookie where the name says `cookie:`."""
+    if not name.startswith(COOKIE):
+        return _text(found.get(name))
+    cookies = (_text(found.get("cookie")) or "").split(";")
+    pairs = (cookie.strip().partition("=") for cookie in cookies)
+    return next((value for key, _, value in pairs if key == name.removeprefix(COOKIE) and value), None)
+
+
+def token_of(pod: str, *, namespace: str) -> str:
+    """Token of a pod, as llm-d writes it: `NAMESPACE/NAME` in base64."""
+    return b64encode(f"{namespace}/{pod}".encode()).decode()
+
+
+def pod_of_token(token: str) -> str | None:
+    """Name of a token's pod; None: it is no such token."""
+    try:
+        namespace, slash, name = b64decode(token, validate=True).decode().partition("/")
+    except ValueError:
+        return None
+    return name if namespace and slash and name else None
 
 
 def _text(raw: bytes | None) -> str | None:

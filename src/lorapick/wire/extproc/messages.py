@@ -169,13 +169,16 @@ def replaced_response_body(body: bytes) -> ProcessingResponse:
 
 
 @lru_cache(maxsize=1024)
-def response_headers(pod: str | None, *, length_changes: bool, prefiller: str | None = None) -> ProcessingResponse:
-    """Answer to response headers: who served, and who prefilled, which had an address there.
+def response_headers(
+    pod: str | None, *, length_changes: bool, prefiller: str | None = None, more: tuple[tuple[str, str], ...] = ()
+) -> ProcessingResponse:
+    """Answer to response headers: who served, and who prefilled, which had an address there; `more` are further ones.
 
     Without `content-length` when the body's length may change.
     """
     headers = [(WENT_THROUGH, "true")] + ([(POD, pod)] if pod else [])
     headers += [(PREFILLED_BY, prefiller)] if prefiller else []
+    headers += more
     mutation = HeaderMutation(
         set_headers=_set_headers(headers), remove_headers=[CONTENT_LENGTH] if length_changes else []
     )

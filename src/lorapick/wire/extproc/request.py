@@ -13,13 +13,14 @@ from envoy.extensions.filters.http.ext_proc.v3.processing_mode_pb2 import Proces
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
 from lorapick.model.answers import ModelCard
+from lorapick.model.profiles import HttpNames
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Request
 from lorapick.model.settings import Settings
 from lorapick.model.units import Bytes, RequestId, Seconds
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.chunking import chunks
-from lorapick.wire.extproc.headers import REQUEST_ID, Intake, read_headers, read_subset
+from lorapick.wire.extproc.headers import NO_NAMES, REQUEST_ID, Intake, read_headers, read_subset
 from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.response import BodyMode, Renaming
 from lorapick.wire.extproc.routes import Route, route_of
@@ -55,17 +56,24 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Objective name to priority; absent names have 0."""
     pass_encoders: bool = False
     """Leave the header that names encoders as it came."""
+    names: HttpNames = NO_NAMES
+    """Headers that profiles of an `EndpointPickerConfig` name."""
+    namespace: str = "default"
+    """Of the pods, in tokens for clients."""
     created: int = 0
     """Unix time that `GET /v1/models` gives as the models' birth."""
 
     @classmethod
     def of(cls, settings: Settings, *, created: int = 0) -> Self:
         """The part of the configuration that sessions need."""
+        profiles, cluster = settings.picking.profiles, settings.discovery.kubernetes
         return cls(
             full_duplex=settings.server.body == "full_duplex_streamed",
             max_body=settings.server.max_body,
             priorities={objective.name: objective.priority for objective in settings.objectives},
             pass_encoders=settings.disaggregation.pass_encoders,
+            names=profiles.names if profiles is not None else NO_NAMES,
+            namespace=(cluster.namespace if cluster is not None else None) or "default",
             created=created,
         )
 
@@ -130,7 +138,7 @@ class Incoming:
         """Read the request headers and the modes of the conversation."""
         if message.HasField("protocol_config"):
             self._take_modes(message.protocol_config.request_body_mode, message.protocol_config.response_body_mode)
-        self.intake = read_headers(message.request_headers.headers.headers)
+        self.intake = read_headers(message.request_headers.headers.headers, self._options.names)
         self.id = self._identify(self.intake.request_id)
         self.take_subset(message)
         if self.intake.rewrite is not None and len(self.intake.rewrite) > MAX_MODEL_CHARACTERS:
@@ -193,6 +201,8 @@ class Incoming:
             priority=self._options.priorities.get(intake.objective, 0) if intake.objective else 0,
             fairness_id=intake.fairness_id,
             session=_key(intake.session or body.user),
+            session_pod=intake.session_pod,
+            headers=intake.kept,
             deadline=None if intake.patience is None else self._now + intake.patience,
             subset=self.subset,
             traceparent=intake.traceparent,

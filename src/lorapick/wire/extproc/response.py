@@ -68,9 +68,17 @@ class Response:
         return self._reader.usage if self._reader else None
 
     def headers(
-        self, message: ProcessingRequest, pod: str | None, *, prefiller: str | None = None
+        self,
+        message: ProcessingRequest,
+        pod: str | None,
+        *,
+        prefiller: str | None = None,
+        more: tuple[tuple[str, str], ...] = (),
     ) -> ProcessingResponse:
-        """Read the response headers; both pods are named to the client. `prefiller` is None when none was to."""
+        """Read the response headers; both pods are named to the client. `prefiller` is None when none was to.
+
+        `more` are headers for the client besides.
+        """
         found = self._read(message.response_headers.headers.headers, more=_PREFILLS if prefiller else frozenset())
         status = found.get(":status", "")
         self.status = int(status) if len(status) == 3 and status.isascii() and status.isdecimal() else None
@@ -82,7 +90,10 @@ class Response:
             self.prefilled = LOCAL_PREFILL not in found
             self.why_not_prefilled = read_reason(found.get(LOCAL_PREFILL, ""))
         return messages.response_headers(
-            pod, length_changes=self._restorer is not None, prefiller=prefiller if self.prefilled else None
+            pod,
+            length_changes=self._restorer is not None,
+            prefiller=prefiller if self.prefilled else None,
+            more=more,
         )
 
     def _read(self, headers: Iterable[Any], *, more: frozenset[str]) -> dict[str, str]:

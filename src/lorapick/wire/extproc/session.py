@@ -35,6 +35,7 @@ from lorapick.wire.extproc.commands import (
     Withdraw,
 )
 from lorapick.wire.extproc.errors import error_body, error_headers, param_of
+from lorapick.wire.extproc.headers import token_of
 from lorapick.wire.extproc.messages import Destination
 from lorapick.wire.extproc.models import list_models, no_such_model, one_model
 from lorapick.wire.extproc.request import Directory, Incoming, Refusal, SessionOptions, Unrouted
@@ -242,7 +243,8 @@ class Session:
         self._response = response = Response(self._incoming.response_mode, self._renaming)
         address, dispatch = served_address(message), self._dispatch
         prefiller = dispatch.prefill.pod if isinstance(dispatch, Dispatch) and dispatch.prefill is not None else None
-        answer = response.headers(message, self._pod_at(address), prefiller=prefiller)
+        pod = self._pod_at(address)
+        answer = response.headers(message, pod, prefiller=prefiller, more=self._told(pod, address))
         commands: Commands = [*withdrawn, Send(answer)]
         if dispatch is not None:
             if isinstance(dispatch, Dispatch):
@@ -256,6 +258,16 @@ class Session:
         if message.response_headers.end_of_stream:
             commands += self._end()
         return commands
+
+    def _told(self, pod: str | None, address: str | None) -> tuple[tuple[str, str], ...]:
+        """What profiles have the client told of who served."""
+        names, dispatch = self._options.names, self._dispatch
+        found = []
+        if names.token is not None and pod is not None:
+            found.append((names.token, token_of(pod, namespace=self._options.namespace)))
+        if names.served is not None and isinstance(dispatch, Dispatch):
+            found.append((names.served, address or dispatch.target.address))
+        return tuple(found)
 
     def _pod_at(self, address: str | None) -> str | None:
         """Name of the pod that served: by its address, else as picked; None when it is not known by name."""

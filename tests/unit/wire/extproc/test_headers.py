@@ -6,7 +6,8 @@ from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.wire.extproc.headers import read_headers, read_subset
+from lorapick.model.profiles import HttpNames
+from lorapick.wire.extproc.headers import pod_of_token, read_headers, read_subset, token_of
 
 
 def header(key: str, value: str) -> HeaderValue:
@@ -77,3 +78,35 @@ def test_hints_that_say_nothing() -> None:
 def test_an_empty_hint_allows_none() -> None:
     assert read_subset(hint().filter_metadata) == ()
     assert read_subset(hint(Value(number_value=1), Value(string_value="")).filter_metadata) == ()
+
+
+def values(**headers: str) -> list[HeaderValue]:
+    return [HeaderValue(key=name.replace("_", "-"), raw_value=value.encode()) for name, value in headers.items()]
+
+
+def test_headers_that_profiles_read() -> None:
+    names = HttpNames(keep=("x-tenant", "x-none"), session=("x-chat", "cookie:Chat"), fairness=("x-agent", "x-other"))
+    found = read_headers(values(x_tenant="t", x_other="o", cookie="a=b; Chat=c1; x"), names)
+    assert (found.kept, found.session, found.fairness_id, found.session_pod) == ({"x-tenant": "t"}, "c1", "o", None)
+    found = read_headers(values(x_chat="h", x_session_id="s", x_agent="a", x_llm_d_inference_fairness_id="f"), names)
+    assert (found.session, found.fairness_id) == ("h", "f")
+    assert read_headers(values(x_session_id="s"), names).session == "s"
+    assert read_headers(values(x_tenant="t", cookie="Chat=c1")).kept == {}
+
+
+def test_a_token_names_a_pod_and_is_no_id_of_a_session() -> None:
+    names, token = HttpNames(token="x-session-token"), token_of("a-rank-0", namespace="models")
+    assert token == "bW9kZWxzL2EtcmFuay0w"
+    found = read_headers(values(x_session_token=token), names)
+    assert (found.session_pod, found.session) == ("a-rank-0", None)
+    found = read_headers(values(x_session_token=token, x_session_id="s"), names)
+    assert (found.session_pod, found.session) == ("a-rank-0", "s")
+    found = read_headers(values(x_session_token="my-own-id"), names)
+    assert (found.session_pod, found.session) == (None, "my-own-id")
+    assert read_headers(values(x_session_token=token)).session == token, "without a profile that uses tokens"
+
+
+@given(st.text(max_size=40), st.text(min_size=1, max_size=20))
+def test_no_token_breaks_anything(text: str, pod: str) -> None:
+    assert pod_of_token(text) is None or isinstance(pod_of_token(text), str)
+    assert pod_of_token(token_of(pod, namespace="n")) == pod

@@ -5,6 +5,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest
 from extproc_talk import BODY, BUFFERED, DUPLEX, POD, SPARE, asked, session
 
 from lorapick.model.answers import Usage
+from lorapick.model.profiles import HttpNames
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.testing import extproc as gateway
@@ -261,3 +262,38 @@ class TestBrokenGateways:
         talk.receive(gateway.request_body(BODY, last=False))
         assert talk.receive(gateway.request_trailers()) == []
         assert talk.receive(gateway.request_trailers())[-1] == Finish("request_trailers while the picker decides")
+
+
+class TestWhatProfilesTell:
+    def headers(self, talk: Session) -> dict[str, bytes]:
+        send, *_ = talk.receive(gateway.response_headers(200))
+        mutation = send.message.response_headers.response.header_mutation
+        return {each.header.key: each.header.raw_value for each in mutation.set_headers}
+
+    def test_the_client_gets_a_token_of_the_pod_that_served(self) -> None:
+        talk = session(names=HttpNames(token="x-session-token"), namespace="models")
+        asked(talk)
+        talk.decided(gateway.dispatch(POD, SPARE, pods=["a-rank-0", "b-rank-0"]))
+        assert self.headers(talk)["x-session-token"] == b"bW9kZWxzL2EtcmFuay0w"
+
+    def test_and_sends_it_with_the_next_request(self) -> None:
+        talk = session(names=HttpNames(token="x-session-token"))
+        decide = asked(talk, headers=[("x-session-token", "bW9kZWxzL2EtcmFuay0w")])
+        assert (decide.request.session_pod, decide.request.session) == ("a-rank-0", None)
+
+    def test_nothing_is_told_that_nobody_asked_for(self) -> None:
+        talk = session()
+        decide = asked(talk, headers=[("x-session-token", "bW9kZWxzL2EtcmFuay0w")])
+        assert (decide.request.session_pod, decide.request.headers) == (None, {})
+        talk.decided(gateway.dispatch(POD))
+        assert {*self.headers(talk)} == {"x-went-into-resp-headers", "x-lorapick-pod"}
+
+    def test_conformance_tests_hear_which_address_served(self) -> None:
+        talk = session(names=HttpNames(served="x-conformance-test-served-endpoint"))
+        asked(talk)
+        talk.decided(gateway.dispatch(POD, SPARE))
+        assert self.headers(talk)["x-conformance-test-served-endpoint"] == POD.encode()
+
+    def test_headers_for_profiles_come_with_the_request(self) -> None:
+        talk = session(names=HttpNames(keep=("x-tenant",)))
+        assert asked(talk, headers=[("x-tenant", "t"), ("x-more", "m")]).request.headers == {"x-tenant": "t"}

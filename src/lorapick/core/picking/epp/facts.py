@@ -25,6 +25,8 @@ class Facts(NamedTuple):
     """Tokens of those: prompts, and one and a half times as much for the answers, as llm-d reckons."""
     cold: tuple[int, ...] = ()
     """Rows that were given a request with nothing cached anywhere, the one for which that is longest ago first."""
+    headers: Mapping[str, str] = {}
+    """Of the request: those that profiles read."""
     peer: int = -1
     """Row that decodes, when a pod is looked for that prefills for it; -1: none."""
 

@@ -11,9 +11,12 @@ from typing import NamedTuple
 from lorapick.core.draw import draw_for
 from lorapick.core.picking.epp.facts import IN_FLIGHT, TOKENS_IN_FLIGHT, Facts
 from lorapick.core.picking.epp.labels import Level, Places, Requirement, role_word, span_of
-from lorapick.core.picking.query import FleetView, Query
+from lorapick.core.picking.query import FleetView, Query, host_of
 from lorapick.core.scraped import Scraped
 from lorapick.model.pods import Pod
+
+TEST_HEADER = "test-epp-endpoint-selection"
+"""Header of the conformance tests of the Gateway API Inference Extension."""
 
 
 def pod_of(view: FleetView, row: int) -> Pod:
@@ -209,6 +212,18 @@ class LastOfSession:
         """That pod alone; all when there is none."""
         del view
         return [query.session_row] if query.session_row in rows else rows
+
+
+class ByAddress:
+    """`header-based-testing-filter`: pods whose IP, or IP and port, a header lists; nobody without the header."""
+
+    needs: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def keep(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """Those pods."""
+        listed = [each.strip() for each in query.facts.headers.get(TEST_HEADER, "").split(",")]
+        return [row for row in rows if (address := pod_of(view, row).address) in listed or host_of(address) in listed]
 
 
 class Near:

@@ -12,7 +12,7 @@ from lorapick.core.columns import PodColumns
 from lorapick.core.picking.epp.plugin import Filter, Scorer
 from lorapick.core.picking.epp.tables import OWN, PICKERS, make_filter, make_scorer
 from lorapick.core.picking.query import FleetView, Query
-from lorapick.model.profiles import Profile, Profiles
+from lorapick.model.profiles import PluginSpec, Profile, Profiles
 from lorapick.model.settings import PickingSettings
 
 NAME = "endpoint-picker-config"
@@ -72,6 +72,22 @@ class Running:
         return found
 
 
+class _Nobody(Running):
+    """In place of a profile that a request names and that is not there: nobody may serve it."""
+
+    def __init__(self) -> None:
+        picker = PluginSpec(type="max-score-picker", name="")
+        super().__init__(Profile(name="", picker=picker), PickingSettings())
+
+    def keep(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """None."""
+        del query, view, rows
+        return []
+
+
+NOBODY = _Nobody()
+
+
 class ProfilePolicy:
     """Runs the profile that is asked for."""
 
@@ -83,21 +99,28 @@ class ProfilePolicy:
     def __init__(self, settings: PickingSettings, profiles: Profiles) -> None:
         self._decode = Running(profiles.decode, settings)
         self._prefill = Running(profiles.prefill, settings) if profiles.prefill is not None else self._decode
+        self._header = profiles.chosen_by
+        self._named = {each.name: Running(each, settings) for each in profiles.named}
         plugins = [*self._all()]
-        self.coalesces = any(scorer.aware for each in (self._decode, self._prefill) for scorer in each.scorers)
+        self.coalesces = any(scorer.aware for each in self._profiles() for scorer in each.scorers)
         self.waits = self.coalesces or profiles.waits
         """Where not, a request goes to the best pod whatever waits there already, as with llm-d."""
         self.reads: tuple[str, ...] = tuple(dict.fromkeys(name for each in plugins for name in each.reads))
         self.needs: tuple[str, ...] = tuple(dict.fromkeys(name for each in plugins for name in each.needs))
         """Facts that must be collected for it (`facts`)."""
 
+    def _profiles(self) -> list[Running]:
+        return [self._decode, self._prefill, *self._named.values()]
+
     def _all(self) -> list[Filter | Scorer]:
         found: list[Filter | Scorer] = []
-        for each in (self._decode, self._prefill):
+        for each in self._profiles():
             found += [*each.filters, *each.scorers]
         return found
 
     def _of(self, query: Query) -> Running:
+        if self._header is not None and (name := query.facts.headers.get(self._header, "").strip()):
+            return self._named.get(name, NOBODY)
         return self._prefill if query.prefill else self._decode
 
     def narrow(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:

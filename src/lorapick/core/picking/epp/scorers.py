@@ -141,6 +141,22 @@ class LastOfSession(Simple):
         return [1.0 if row == query.session_row else 0.0 for row in rows]
 
 
+class HeaderLabel(Simple):
+    """`header-label-affinity-scorer`: 1 for pods whose label has the value of a header of the request."""
+
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, header: str, *, label: str) -> None:
+        self._header, self._label = header, label
+
+    def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
+        """0 for the others; for all when the header is missing or empty."""
+        asked = query.facts.headers.get(self._header)
+        if not asked:
+            return [0.0] * len(rows)
+        return [1.0 if pod_of(view, row).labels.get(self._label) == asked else 0.0 for row in rows]
+
+
 class NoHitLru(Simple):
     """`no-hit-lru-scorer`: requests that nobody has cached go to whom that has not happened for longest."""
 

@@ -26,6 +26,7 @@ FILTERS: dict[str, Callable[..., Filter]] = {
     "utilization-filter": filters.Utilization,
     "session-affinity-filter": filters.LastOfSession,
     "topology-affinity-filter": filters.Near,
+    "header-based-testing-filter": filters.ByAddress,
 }
 SCORERS: dict[str, Callable[..., Scorer]] = {
     "queue-scorer": lambda: scorers.Fewest(lambda page: page.waiting),
@@ -41,6 +42,7 @@ SCORERS: dict[str, Callable[..., Scorer]] = {
     "no-hit-lru-scorer": scorers.NoHitLru,
     "context-length-aware": scorers.ContextLength,
     "topology-affinity-scorer": scorers.Near,
+    "header-label-affinity-scorer": scorers.HeaderLabel,
 }
 OWN: dict[str, Callable[[PickingSettings], Scorer]] = {
     "lorapick-residency-scorer": own.Residency,

@@ -7,10 +7,12 @@ value and what would be right. Not here: reading files, and what it changes in t
 import contextlib
 from typing import Any
 
+from lorapick.model.profiles import HttpNames
 from lorapick.wire.config.document import At, Refused, Report, parse_document
 from lorapick.wire.config.engine_words import OF_WORD
 from lorapick.wire.config.epp import further_sections as sections
 from lorapick.wire.config.epp.flow import read_flow
+from lorapick.wire.config.epp.http_names import names_of
 from lorapick.wire.config.epp.profiles import fallbacks_of, handling, profiles_of, read_profiles
 from lorapick.wire.config.epp.reading import anything, members
 from lorapick.wire.config.epp.registry import Registry
@@ -76,6 +78,9 @@ def _read(root: At) -> EndpointPicker:
         drafts = read_profiles(places.get("schedulingProfiles"), registry)
         if registry.whole:
             handled = handling(drafts, registry, root=root)
+    names = HttpNames()
+    with contextlib.suppress(Refused):
+        names = names_of(registry)
     data = _rest(places, registry)
     flow = Flow()
     with contextlib.suppress(Refused):
@@ -92,7 +97,7 @@ def _read(root: At) -> EndpointPicker:
     producer = registry.first_of(("approx-prefix-cache-producer",))
     return EndpointPicker(
         file=root.report.file,
-        profiles=profiles_of(handled, registry, waits=gates.get("flowControl", False)),
+        profiles=profiles_of(handled, registry, waits=gates.get("flowControl", False), names=names),
         split=handled.split,
         flow=flow,
         fallbacks=fallbacks_of(handled),

@@ -7,7 +7,7 @@ from lorapick.wire.config.engine_words import OF_WORD
 from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, only, parameters
 from lorapick.wire.config.epp.reading import refused as no_such
-from lorapick.wire.config.epp.selecting import PRECISE_KEYS, concurrency_detector, utilization_detector
+from lorapick.wire.config.epp.selecting import PRECISE_KEYS, concurrency_detector, session_id, utilization_detector
 from lorapick.wire.config.epp.values import Kind, PluginType
 from lorapick.wire.config.readers import boolean, choice, integer, number, text
 
@@ -145,13 +145,9 @@ _PRODUCERS = (
     same(
         "session-id-producer",
         Kind.PRODUCER,
-        does="reads the session's id from x-session-token or x-session-id",
-        read=parameters(
-            {
-                "headerName": ("", only(text, "x-session-id", "x-session-token", because="sessions are told by these")),
-                "cookieName": ("", no_such("send the id in x-session-id")),
-            }
-        ),
+        does="reads the session's id from a header or a cookie; without one from x-session-token, x-session-id or the "
+        "body's user",
+        read=session_id,
     ),
     refused(
         "predicted-latency-producer",
@@ -172,11 +168,10 @@ _PRODUCERS = (
         because="lorapick does not tell pods to fetch KV from one another but for prefill",
         instead="disagg-profile-handler",
     ),
-    refused(
+    same(
         "agent-identity",
         Kind.HEADERS,
-        because="lorapick takes fairness ids from their own header only",
-        instead="the header x-llm-d-inference-fairness-id",
+        does="takes the fairness id from the headers that agents send, where its own header is missing",
     ),
 )
 
@@ -265,12 +260,11 @@ _REST = (
         because="lorapick evaluates no CEL expressions",
         instead="the ledger and the metrics, which have usage by adapter",
     ),
-    refused(
+    same(
         "destination-endpoint-served-verifier",
         Kind.RESPONSE,
         Kind.TEST,
-        because="it is for conformance tests only",
-        instead="the metric of fallbacks",
+        does="names the address that served in x-conformance-test-served-endpoint",
     ),
     refused(
         "disaggregatedset-rollout-screener",

@@ -3,9 +3,10 @@
 In: nothing. Out: entries of the catalogue. Not here: filters and scorers (see `scheduling`).
 """
 
-from lorapick.wire.config.epp.entries import always, refused, same
+from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, members, only, parameters
 from lorapick.wire.config.epp.reading import refused as no_such
+from lorapick.wire.config.epp.selecting import header_name
 from lorapick.wire.config.epp.values import Kind, PluginType
 from lorapick.wire.config.readers import choice, integer, text
 
@@ -113,10 +114,14 @@ HANDLING: tuple[PluginType, ...] = (
         because="lorapick sends a request to the address that it picked, and no sidecar on to a rank",
         instead="single-profile-handler, with each rank as a pod of its own address",
     ),
-    refused(
+    differs(
         "header-profile-handler",
         Kind.HANDLER,
-        because="a client that chooses its profile would go around the operator's",
-        instead="single-profile-handler, or a picker for each profile",
+        does="picks by the profile that a header of the request names; one that names none that is there finds no pod: "
+        "503 (llm-d: 429)",
+        read=parameters(
+            {"headerName": ("header", header_name), "defaultProfile": ("default", text)},
+            {"header": "epp-profile", "default": "decode"},
+        ),
     ),
 )

@@ -8,7 +8,7 @@ import contextlib
 from typing import Any, NamedTuple
 
 from lorapick.model.disaggregation import Decide
-from lorapick.model.profiles import PluginSpec, Profile, Profiles
+from lorapick.model.profiles import HttpNames, PluginSpec, Profile, Profiles
 from lorapick.wire.config.document import At, Refused
 from lorapick.wire.config.epp.reading import members
 from lorapick.wire.config.epp.registry import Registry
@@ -16,6 +16,8 @@ from lorapick.wire.config.epp.values import Kind, Plugin, Split
 from lorapick.wire.config.readers import no_duplicates, number, text
 
 _CHARACTERS_PER_TOKEN = 4
+NOT_ARGUMENTS = ("filters", "token", "sessions")
+"""Of parameters: who reads them stands elsewhere (see `http_names`)."""
 _weight = number(least=-1e6, most=1e6, what="a weight")
 
 
@@ -109,6 +111,9 @@ class Handling(NamedTuple):
     prefill: Draft | None
     split: Split
     handler: Plugin
+    header: str | None = None
+    """Names one of `named`; None: nobody chooses."""
+    named: tuple[Draft, ...] = ()
 
 
 def handling(drafts: list[Draft], registry: Registry, *, root: At) -> Handling:
@@ -128,6 +133,8 @@ def handling(drafts: list[Draft], registry: Registry, *, root: At) -> Handling:
             )
         return Handling(drafts[0], None, Split(Decide.NEVER), handler)
     assert handler.at is not None
+    if handler.type.type == "header-profile-handler":
+        return _by_header(drafts, handler)
     parameters = handler.parameters
     names = parameters.get("profiles") or {key: parameters[key] for key in ("decode", "prefill") if key in parameters}
     split = _split(handler, registry)
@@ -136,6 +143,16 @@ def handling(drafts: list[Draft], registry: Registry, *, root: At) -> Handling:
     if split.decide is not Decide.NEVER:
         prefill = _named(drafts, names.get("prefill", "prefill"), at=handler.at)
     return Handling(decode, prefill, split, handler)
+
+
+def _by_header(drafts: list[Draft], handler: Plugin) -> Handling:
+    """A profile that is the only one is that of every request, as with llm-d."""
+    never = Split(Decide.NEVER)
+    if len(drafts) == 1:
+        return Handling(drafts[0], None, never, handler)
+    assert handler.at is not None
+    default = _named(drafts, handler.parameters["default"], at=handler.at)
+    return Handling(default, None, never, handler, handler.parameters["header"], tuple(drafts))
 
 
 def _handler(drafts: list[Draft], registry: Registry, *, root: At) -> Plugin:
@@ -185,12 +202,19 @@ def _split(handler: Plugin, registry: Registry) -> Split:
 # -- as values
 
 
-def profiles_of(handled: Handling, registry: Registry, *, waits: bool) -> Profiles:
+def profiles_of(handled: Handling, registry: Registry, *, waits: bool, names: HttpNames) -> Profiles:
     """What the core runs."""
     extractor = registry.first_of(("topology-extractor",))
     places = extractor.parameters if extractor is not None else {}
     prefill = _value(handled.prefill, places) if handled.prefill is not None else None
-    return Profiles(decode=_value(handled.decode, places), prefill=prefill, waits=waits)
+    return Profiles(
+        decode=_value(handled.decode, places),
+        prefill=prefill,
+        chosen_by=handled.header,
+        named=tuple(_value(draft, places) for draft in handled.named),
+        names=names,
+        waits=waits,
+    )
 
 
 def fallbacks_of(handled: Handling) -> int | None:
@@ -219,5 +243,5 @@ def _value(draft: Draft, places: dict[str, str]) -> Profile:
 
 
 def _arguments(plugin: Plugin, places: dict[str, str]) -> dict[str, Any]:
-    arguments = {key: value for key, value in plugin.parameters.items() if key != "filters"}
+    arguments = {key: value for key, value in plugin.parameters.items() if key not in NOT_ARGUMENTS}
     return arguments | {"places": places} if "places" in arguments else arguments

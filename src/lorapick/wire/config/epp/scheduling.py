@@ -52,7 +52,12 @@ _FILTERS = (
         does="keeps pods that decode, by llm-d.ai/role or the role in the list of pods; those without one too",
     ),
     same("prefill-filter", Kind.FILTER, does="keeps pods whose role says that they prefill"),
-    same("encode-filter", Kind.FILTER, does="keeps pods whose role says that they encode"),
+    differs(
+        "encode-filter",
+        Kind.FILTER,
+        does="keeps pods whose role says that they encode and do more; those that only encode are no pods of "
+        "lorapick's, which sends no request to them",
+    ),
     same(
         "prefix-cache-affinity-filter",
         Kind.FILTER,
@@ -92,8 +97,8 @@ _FILTERS = (
     differs(
         "session-affinity-filter",
         Kind.FILTER,
-        does="keeps the pod that served the session last, by x-session-token, x-session-id or the body's user; "
-        "lorapick remembers sessions itself and hands out no token, so clients send an id of their own",
+        does="keeps the pod that the session's token names, which each answer gives the client anew; without one, the "
+        "pod that lorapick remembers for the session's id",
         read=selecting.session,
     ),
     same(
@@ -121,12 +126,11 @@ _FILTERS = (
         because="it reads metrics that the file names, and lorapick reads those that it knows",
         instead="utilization-filter",
     ),
-    refused(
+    same(
         "header-based-testing-filter",
         Kind.FILTER,
         Kind.TEST,
-        because="a client that names pods would go around every rule",
-        instead="the gateway's subset hint",
+        does="keeps pods whose IPs stand in the request's test-epp-endpoint-selection; without it nobody",
     ),
 )
 
@@ -194,8 +198,8 @@ _SCORERS = (
     differs(
         "session-affinity-scorer",
         Kind.SCORER,
-        does="prefers the pod that served the session last, by x-session-token, x-session-id or the body's user; "
-        "lorapick remembers sessions itself and hands out no token, so clients send an id of their own",
+        does="prefers the pod that the session's token names, which each answer gives the client anew; without one, "
+        "the pod that lorapick remembers for the session's id",
         read=selecting.session,
     ),
     same(
@@ -227,11 +231,14 @@ _SCORERS = (
         does="prefers pods near the one that decodes, by labels of pods",
         read=parameters({"topologyProducerName": _TOPOLOGY_PRODUCER}, _PLACES),
     ),
-    refused(
+    same(
         "header-label-affinity-scorer",
         Kind.SCORER,
-        because="lorapick reads no other request headers than its own",
-        instead="topology-affinity-scorer, or label-selector-filter",
+        does="1 for pods whose label has the value of a header of the request, else 0",
+        read=parameters(
+            {"headerName": ("header", selecting.header_name), "labelKey": ("label", text)},
+            required=("headerName", "labelKey"),
+        ),
     ),
     refused(
         "latency-scorer",

@@ -3,15 +3,21 @@
 In: nodes. Out: arguments of what runs here. Not here: the entries of the catalogue (see `scheduling`).
 """
 
+import re
 from typing import Any
 
 from lorapick.wire.config.document import At
-from lorapick.wire.config.epp.reading import anything, go_duration, members, name_list, only, parameters
-from lorapick.wire.config.epp.reading import refused as no_such
+from lorapick.wire.config.epp.reading import anything, go_duration, members, name_list, parameters
 from lorapick.wire.config.epp.values import ReadParameters
 from lorapick.wire.config.readers import choice, integer, labels, list_of, number, share, text
 
-_SESSION_HEADERS = ("x-session-token", "x-session-id")
+_DEFAULT_HEADER = "x-session-token"
+AGENTS = ("x-claude-code-session-id", "x-session-affinity", "session-id", "session_id")
+"""Headers that say which agent asks, as llm-d's `agent-identity` has them in August 2026; the first that is there."""
+COOKIE = "cookie:"
+"""Before the name of a cookie that has a session's id."""
+_ENCODED = "encoded_endpoint_header"
+_HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 positive = number(least=1e-9, most=1e12)
 _headroom = number(least=0.0, most=1e6)
 
@@ -50,24 +56,33 @@ def condition(at: At) -> tuple[str, float]:
     return found["metric"], found["maxValue"]
 
 
-_session_header = only(text, *_SESSION_HEADERS, because="sessions are told by these two headers")
+def header_name(at: At) -> str:
+    """Name of a header, in lower case as Envoy gives it."""
+    value = text(at).strip().lower()
+    if not _HEADER.fullmatch(value):
+        at.refuse("must be a name of a header", hint="letters, digits and dashes")
+    return value
 
 
-def _source(at: At) -> str:
-    why = "name a header in its place"
-    found: dict[str, Any] = members(at, {"header": _session_header, "attribute": no_such(why)}, required=("header",))
-    return str(found["header"])
+def _source(at: At) -> tuple[str, ...]:
+    """Headers of one source of session ids; none: what a session-id-producer reads, which is read anyway."""
+    found: dict[str, Any] = members(at, {"header": header_name, "attribute": anything})
+    if len(found) != 1:
+        at.refuse("must have a header or an attribute", value="")
+    if "header" in found:
+        return (found["header"],)
+    return AGENTS if found["attribute"] == "agent-identity" else ()
 
 
-session: ReadParameters = parameters(
+_read_session: ReadParameters = parameters(
     {
-        "strategy": ("", choice("encoded_endpoint_header", "session_id")),
-        "algorithm": ("", choice("encoded_endpoint_header", "session_id_header")),
-        "headerName": ("", _session_header),
+        "strategy": ("strategy", choice(_ENCODED, "session_id")),
+        "algorithm": ("strategy", choice(_ENCODED, "session_id_header")),
+        "headerName": ("header", header_name),
         "profileName": ("", anything),
-        "encodedEndpointHeaderConfig": ("", lambda at: members(at, {"header": _session_header})),
+        "encodedEndpointHeaderConfig": ("config", lambda at: members(at, {"header": header_name})),
         "sessionIdConfig": (
-            "",
+            "ids",
             lambda at: members(
                 at,
                 {
@@ -81,6 +96,32 @@ session: ReadParameters = parameters(
         "evictionSweepSeconds": ("", number(least=0.0)),
         "missThreshold": ("", integer(least=0)),
     }
+)
+
+
+def session(at: At | None) -> dict[str, Any]:
+    """`token`: header of requests and answers that names the pod, None without one; `sessions`: headers with ids."""
+    found = _read_session(at)
+    if found.get("strategy", _ENCODED) == _ENCODED:
+        header = found.get("config", {}).get("header") or found.get("header") or _DEFAULT_HEADER
+        return {"token": header, "sessions": ()}
+    sources = [name for source in found.get("ids", {}).get("sources", ()) for name in source]
+    sources += [found["header"]] if "header" in found else []
+    return {"token": None, "sessions": tuple(sources)}
+
+
+def session_id(at: At | None) -> dict[str, Any]:
+    """`sessions` of `session-id-producer`: a header, or a cookie."""
+    found = _read_session_id(at)
+    if at is not None and len(found) > 1:
+        at.refuse("must have headerName or cookieName", hint="not both", value="")
+    names = [found["header"]] if "header" in found else []
+    names += [f"{COOKIE}{found['cookie']}"] if "cookie" in found else []
+    return {"sessions": tuple(names)}
+
+
+_read_session_id: ReadParameters = parameters(
+    {"headerName": ("header", header_name), "cookieName": ("cookie", text)},
 )
 
 utilization_detector: ReadParameters = parameters(

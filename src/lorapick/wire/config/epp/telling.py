@@ -33,6 +33,8 @@ def parts(root: At, registry: Registry, *, handled: Handling, gates: dict[str, b
     line = place.node.start_mark.line + 1 if place is not None else None
     gated = [_gate(name, state, line=line) for name, state in gates.items()]
     profiles = [_profile(handled.decode, "picks the pod that answers")]
+    others = [draft for draft in handled.named if draft.name != handled.decode.name]
+    profiles += [_profile(draft, f"picks the pod of requests whose {handled.header} names it") for draft in others]
     if handled.prefill is not None:
         profiles.append(_profile(handled.prefill, "picks the pod that prefills for it"))
     written = [each for each in plugins if each.field]
@@ -107,7 +109,7 @@ def deprecations(root: At, registry: Registry) -> tuple[str, ...]:
 
 def differences(handled: Handling, *, gates: dict[str, bool]) -> tuple[str, ...]:
     """What is otherwise here, whatever the file says."""
-    drafts = [draft for draft in (handled.decode, handled.prefill) if draft is not None]
+    drafts = [draft for draft in (handled.decode, handled.prefill, *handled.named) if draft is not None]
     uses = [use.plugin for draft in drafts for use in draft.uses]
     aware = any(plugin.type.support is Support.OWN for plugin in uses)
     found = [_LEFT_OUT, _NOBODY]

@@ -151,3 +151,24 @@ def test_session():
 
 def test_near_without_a_peer_keeps_all():
     assert kept(book(spec("topology-affinity-filter", least="host", places={}))) == "abc"
+
+
+def test_addresses_of_conformance_tests():
+    fleet = book("header-based-testing-filter")
+    assert kept(fleet) == ""
+    addresses = {pod.name: pod.address for pod in fleet.fleet.state.columns.pods}
+    only_ip = addresses["a"].rpartition(":")[0]
+    assert kept(fleet, headers={"test-epp-endpoint-selection": f"{only_ip}, {addresses['c']}"}) == "ac"
+    assert kept(fleet, headers={"test-epp-endpoint-selection": "256.256.256.256"}) == ""
+
+
+def test_the_pod_that_a_token_names_counts_before_the_one_remembered():
+    fleet = book("session-affinity-filter")
+    fleet.arrive("legal", id="first", session="s")
+    fleet.end("first")
+    remembered = kept(fleet, session="s")
+    assert len(remembered) == 1
+    other = "a" if remembered != "a" else "b"
+    assert kept(fleet, session="s", session_pod=other) == other
+    assert kept(fleet, session="s", session_pod="gone") == other, "which served it meanwhile"
+    assert kept(fleet, session_pod="gone") == "abc"

@@ -10,10 +10,12 @@ from lorapick.model.profiles import PluginSpec
 from lorapick.model.settings import PickingSettings
 from lorapick.testing.profiles import book_with, profile
 from lorapick.wire.config.epp import TYPES, Kind, Support
+from lorapick.wire.config.epp.profiles import NOT_ARGUMENTS
 from lorapick.wire.config.epp.reading import MissingParameters
 
 EXAMPLES = {
     "by-label": {"label": "k", "values": (), "without": True},
+    "header-label-affinity-scorer": {"header": "h", "label": "k"},
     "utilization-filter": {"conditions": [("waiting-queue", 1.0), ("running-requests", 1.0)], "fall_back": False},
 }
 
@@ -32,7 +34,7 @@ def made(name, kind):
         parameters = TYPES[name].read(None)
     except MissingParameters:
         parameters = EXAMPLES[name]
-    spec = PluginSpec(type=name, name=name, parameters={k: v for k, v in parameters.items() if k != "filters"})
+    spec = PluginSpec(type=name, name=name, parameters={k: v for k, v in parameters.items() if k not in NOT_ARGUMENTS})
     return make_filter(spec) if kind is Kind.FILTER else make_scorer(spec, PickingSettings())
 
 

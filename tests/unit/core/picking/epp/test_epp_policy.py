@@ -1,5 +1,6 @@
 """Profiles as a policy: sums, clamping, both ways of picking, prefill, replays."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -172,3 +173,14 @@ def test_an_explanation_has_what_each_scorer_gave():
 def test_predictions_take_the_nearest_policy(scorers, name):
     assert nearest_policy(PickingSettings(profiles=Profiles(decode=profile(*scorers)))) == name
     assert nearest_policy(PickingSettings(policy="cost")) == "cost"
+
+
+def test_a_header_chooses_the_profile():
+    free, busy = profile("queue-scorer"), profile(spec("queue-scorer", weight=-1.0))
+    named = (msgspec.structs.replace(free, name="free"), msgspec.structs.replace(busy, name="busy"))
+    profiles = Profiles(decode=named[0], chosen_by="x-stage", named=named)
+    fleet = book_with(free, pods="ab", picking=PickingSettings(profiles=profiles))
+    fleet.report("a", waiting=1)
+    assert scores(fleet) == scores(fleet, headers={"x-stage": " "}) == {"a": 0.0, "b": 1.0}
+    assert scores(fleet, headers={"x-stage": "busy"}) == {"a": 0.0, "b": -1.0}
+    assert scores(fleet, headers={"x-stage": "none"}) == {"a": None, "b": None}

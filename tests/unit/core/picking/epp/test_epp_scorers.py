@@ -143,3 +143,13 @@ def test_fit():
 
 def test_near_without_a_peer():
     assert scores(book(spec("topology-affinity-scorer", places={}), of="ab")) == {"a": 0.0, "b": 0.0}
+
+
+def test_a_label_that_a_header_asks_for():
+    pods = [
+        plain_pod(name, max_queue=100, labels=labels)
+        for name, labels in (("a", {"k": "x"}), ("b", {"k": "y"}), ("c", {}))
+    ]
+    fleet = book(spec("header-label-affinity-scorer", header="x-tenant", label="k"), of=pods)
+    assert scores(fleet, headers={"x-tenant": "x"}) == {"a": 1.0, "b": 0.0, "c": 0.0}
+    assert scores(fleet, headers={"x-tenant": "z"}) == scores(fleet) == {"a": 0.0, "b": 0.0, "c": 0.0}

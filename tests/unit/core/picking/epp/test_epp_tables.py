@@ -6,6 +6,7 @@ from lorapick.core.picking.epp.tables import FILTERS, OWN, PICKERS, SCORERS, mak
 from lorapick.model.profiles import PluginSpec
 from lorapick.model.settings import PickingSettings
 from lorapick.wire.config.epp import TYPES, Kind, Support
+from lorapick.wire.config.epp.profiles import NOT_ARGUMENTS
 from lorapick.wire.config.epp.reading import MissingParameters
 
 RUNS = {name: each for name, each in TYPES.items() if each.support is not Support.REFUSED}
@@ -23,6 +24,7 @@ def test_every_type_that_is_taken_runs_and_no_other():
 
 EXAMPLES = {
     "by-label": {"label": "k", "values": (), "without": False},
+    "header-label-affinity-scorer": {"header": "h", "label": "k"},
     "utilization-filter": {"conditions": [("waiting-queue", 1.0)], "fall_back": False},
 }
 
@@ -33,7 +35,7 @@ def test_defaults_of_the_catalogue_are_arguments_of_what_runs(name):
         parameters = TYPES[name].read(None)
     except MissingParameters:
         parameters = EXAMPLES[name]
-    parameters = {key: value for key, value in parameters.items() if key != "filters"}
+    parameters = {key: value for key, value in parameters.items() if key not in NOT_ARGUMENTS}
     plugin = PluginSpec(type=name, name=name, parameters=parameters)
     if name in FILTERS:
         assert callable(make_filter(plugin).keep)

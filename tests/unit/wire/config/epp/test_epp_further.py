@@ -29,7 +29,7 @@ def test_parameters(name, written, found):
     [
         ("static-usage-limit-policy", "{threshold: 0.8}"),
         ("core-metrics-extractor", "{engineConfigs: [{name: x}]}"),
-        ("session-id-producer", "{cookieName: c}"),
+        ("session-id-producer", "{cookieName: c, headerName: h}"),
         ("openai-parser", "{a: 1}"),
         ("models-data-source", "[]"),
     ],

@@ -25,21 +25,37 @@ def test_conditions():
 
 
 @pytest.mark.parametrize(
-    ("text", "good"),
+    ("text", "token", "sessions"),
     [
-        ("{strategy: session_id, sessionIdConfig: {sources: [{header: x-session-id}]}}", True),
-        ("{algorithm: session_id_header, headerName: x-session-token, missThreshold: 3}", True),
-        ("{encodedEndpointHeaderConfig: {header: x-session-token}, profileName: prefill}", True),
-        ("{sessionIdConfig: {sources: [{attribute: agent-identity}]}}", False),
-        ("{encodedEndpointHeaderConfig: {header: x-mine}}", False),
+        ("{}", "x-session-token", ()),
+        ("{headerName: ' X-Mine '}", "x-mine", ()),
+        ("{encodedEndpointHeaderConfig: {header: X-Mine}, profileName: prefill}", "x-mine", ()),
+        ("{strategy: session_id, sessionIdConfig: {sources: [{header: X-Chat}]}}", None, ("x-chat",)),
+        ("{strategy: session_id, sessionIdConfig: {sources: [{attribute: session-id}]}}", None, ()),
+        ("{strategy: session_id, sessionIdConfig: {sources: [{attribute: agent-identity}]}}", None, selecting.AGENTS),
+        ("{algorithm: session_id_header, headerName: x-chat, missThreshold: 3}", None, ("x-chat",)),
     ],
 )
-def test_sessions(text, good):
-    if good:
-        assert selecting.session(at(text)) == {}
-    else:
-        with pytest.raises(Refused):
-            selecting.session(at(text))
+def test_sessions(text, token, sessions):
+    assert selecting.session(at(text)) == {"token": token, "sessions": sessions}
+    assert selecting.session(None) == {"token": "x-session-token", "sessions": ()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{headerName: 'a b'}", "{strategy: none}", "{sessionIdConfig: {sources: [{}]}}", "{headerName: ''}"],
+)
+def test_sessions_that_cannot_be(text):
+    with pytest.raises(Refused):
+        selecting.session(at(text))
+
+
+def test_ids_of_sessions():
+    assert selecting.session_id(None) == {"sessions": ()}
+    assert selecting.session_id(at("{headerName: X-Chat}")) == {"sessions": ("x-chat",)}
+    assert selecting.session_id(at("{cookieName: Chat}")) == {"sessions": ("cookie:Chat",)}
+    with pytest.raises(Refused):
+        selecting.session_id(at("{headerName: a, cookieName: b}"))
 
 
 def test_detectors():
