@@ -14,6 +14,7 @@ from lorapick.core.picking.verdicts import judge, why_nobody
 from lorapick.core.state import FleetState, Flight
 from lorapick.model.effects import Effect, Hold
 from lorapick.model.reasons import Reason
+from lorapick.model.settings import Ordering
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, RequestId, Seconds
 
@@ -163,6 +164,7 @@ def wait(case: Case) -> list[Effect]:
             flow=(request.priority, request.fairness_id or "", flight.adapter_name),
             since=since,
             until=until,
+            rank=_rank(case, until),
         )
     )
     if state.placement.keeps:
@@ -171,6 +173,18 @@ def wait(case: Case) -> list[Effect]:
     journal(case, made, outcome="held", until=until, because=REASONS[awaited])
     held = Hold(cause=case.cause, request_id=request.id, until=until, reason=Reason.HELD_FOR_SLOT, pick=made)
     return [*effects, held]
+
+
+def _rank(case: Case, until: Seconds) -> Seconds:
+    """By which it is ordered among those of its flow; 0: by when it came."""
+    match case.state.settings.admission.ordering:
+        case Ordering.DEADLINE:
+            return until
+        case Ordering.SLO:
+            wanted = case.flight.request.first_token_by
+            return float("inf") if wanted is None else wanted
+        case _:
+            return 0.0
 
 
 def would_wait(case: Case) -> Reason:

@@ -34,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Those that profiles read (`Profiles.names`), by name in lower case."""
     deadline: Seconds | None = None
     """On the driver's clock; None: only the configured wait bound."""
+    first_token_by: Seconds | None = None
+    """When its first token is wanted, on the driver's clock; None: it does not say."""
     subset: tuple[str, ...] | None = None
     """Addresses the gateway allows (`ip` or `ip:port`); None: all. Empty: none."""
     selector: dict[str, str] = {}

@@ -86,6 +86,17 @@ class Fairness(StrEnum):
     """Whoever's fairness id has had the fewest tokens."""
 
 
+class Ordering(StrEnum):
+    """Who comes first of one flow (fairness id and adapter), and of those whose patience has ended."""
+
+    FCFS = "fcfs"
+    """Who waits longest."""
+    DEADLINE = "deadline"
+    """Whose wait ends first: its own deadline, or `max_wait`."""
+    SLO = "slo"
+    """Who is to have its first token first (`x-llm-d-slo-ttft-ms`); who says nothing comes last."""
+
+
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who waits at the picker, how many, how long, in which order."""
 
@@ -94,6 +105,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     slot_budget: bool = True
     """Never more adapters in use on a pod than it has slots: who would be one more goes elsewhere, or waits."""
     fairness: Fairness = Fairness.ROUND_ROBIN
+    ordering: Ordering = Ordering.FCFS
     patience: Seconds = 2.0
     """Who has waited for so long comes before those of the same priority that have not."""
     probation_slots_share: Ratio = 0.1

@@ -8,7 +8,7 @@ from lorapick.model.effects import Reject
 from lorapick.model.pods import SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
-from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, PickingSettings, Settings
+from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, Ordering, PickingSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod, tell
 
 
@@ -324,3 +324,19 @@ def test_flows_that_wait_for_slots_do_not_use_up_the_tries_of_the_base_model():
         assert book.arrive(name)[-1].endswith("waits for a place until 30")
     assert book.arrive("base", id="b")[-1] == "b waits for a place until 30"
     assert "b -> a (base)" in book.end("r1", status=200)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "order"),
+    [
+        (Ordering.FCFS, ["q1", "q2", "q3", "q4"]),
+        (Ordering.DEADLINE, ["q4", "q2", "q1", "q3"]),
+        (Ordering.SLO, ["q3", "q2", "q1", "q4"]),
+    ],
+)
+def test_who_comes_first_of_a_flow(ordering, order):
+    book = one_pod(ordering=ordering)
+    fill(book)
+    for name, deadline, wanted in (("q1", None, None), ("q2", 20.0, 9.0), ("q3", None, 8.0), ("q4", 10.0, None)):
+        queue(book, name, deadline=deadline, first_token_by=wanted)
+    assert drained(book, 4) == order

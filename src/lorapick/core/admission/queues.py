@@ -4,8 +4,8 @@ In: requests with priority, fairness id, adapter, and how long they may wait. Ou
 Between bands strictly the higher one first. Within a band whoever has waited for longer than `patience` comes first,
 the longest waiting before others, so that no adapter is starved; then flows (fairness id and adapter) take turns, or
 those whose fairness id has had the fewest tokens lately (least attained service) come first. A flow's turn serves
-everything that waits in it. Not here: whether a pod can take anybody (see `core.deciding`), requests that follow a load
-(see `core.admission.holds`).
+everything that waits in it, by rank where waiters have one. Not here: whether a pod can take anybody (see
+`core.deciding`), requests that follow a load (see `core.admission.holds`).
 """
 
 from collections import Counter, OrderedDict
@@ -30,12 +30,29 @@ class Waiter(NamedTuple):
     """When it began to wait."""
     until: Seconds
     """When somebody must decide for good."""
+    rank: Seconds = 0.0
+    """Of one flow the lowest comes first, of equal ones the oldest."""
+
+
+def _rank(waiter: Waiter) -> Seconds:
+    return waiter.rank
 
 
 class Queues:
     """All of them."""
 
-    __slots__ = ("_by_adapter", "_due", "_ended_at", "_flows", "_turn", "_turns", "_waiters", "attained", "patience")
+    __slots__ = (
+        "_by_adapter",
+        "_due",
+        "_ended_at",
+        "_flows",
+        "_ranked",
+        "_turn",
+        "_turns",
+        "_waiters",
+        "attained",
+        "patience",
+    )
 
     def __init__(self, *, fairness: Fairness = Fairness.ROUND_ROBIN, patience: Seconds) -> None:
         self.attained: Attained | None = None
@@ -50,6 +67,8 @@ class Queues:
         self._turn: dict[FlowKey, int] = {}
         """When each flow had its last turn; lower goes first."""
         self._turns = 0
+        self._ranked = 0
+        """Waiters with a rank; without one the first of a flow is known without a look at the others."""
         self._ended_at: FlowKey | None = None
         self._due: list[tuple[Seconds, RequestId]] = []
         """Heap; requests that have left are skipped."""
@@ -82,6 +101,7 @@ class Queues:
             flow = self._flows[waiter.flow] = OrderedDict()
             self._last(waiter.flow)
         flow[waiter.request_id] = waiter
+        self._ranked += bool(waiter.rank)
         self._by_adapter[waiter.flow[2]] += 1
         heappush(self._due, (waiter.until, waiter.request_id))
 
@@ -97,6 +117,7 @@ class Queues:
             return None
         flow = self._flows[waiter.flow]
         del flow[request_id]
+        self._ranked -= bool(waiter.rank)
         name = waiter.flow[2]
         self._by_adapter[name] -= 1
         if not self._by_adapter[name]:
@@ -128,14 +149,16 @@ class Queues:
         for flow, waiters in self._flows.items():
             since = next(iter(waiters.values())).since
             claim = self.attained.of(flow[1]) if self.attained is not None else 0.0
-            rank = (0, since, 0) if since <= oldest else (1, claim, self._turn[flow])
+            first = min(map(_rank, waiters.values())) if self._ranked else 0.0
+            rank = (0, first, since) if since <= oldest else (1, claim, float(self._turn[flow]))
             keys.append((-flow[0], rank, flow))
         keys.sort(key=lambda each: each[:2])
         return [flow for _, _, flow in keys]
 
     def waiting_in(self, flow: FlowKey) -> list[Waiter]:
-        """Who waits in a flow, oldest first."""
-        return [*self._flows.get(flow, {}).values()]
+        """Who waits in a flow: by rank, oldest first."""
+        found = [*self._flows.get(flow, {}).values()]
+        return sorted(found, key=_rank) if self._ranked else found
 
     def count(self, name: AdapterName) -> int:
         """Requests that wait for an adapter."""
@@ -204,5 +227,6 @@ class Queues:
         for waiter in self._waiters.values():
             said.setdefault(waiter.flow, []).append(waiter.request_id)
         assert said == {flow: [*waiters] for flow, waiters in self._flows.items()}, "flows and waiters differ"
+        assert self._ranked == sum(bool(each.rank) for each in self._waiters.values()), "who has a rank"
         assert self._turn.keys() == self._flows.keys(), "turns of flows that nobody waits in"
         assert self._by_adapter == Counter(waiter.flow[2] for waiter in self._waiters.values()), "who waits for whom"

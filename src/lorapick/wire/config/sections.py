@@ -17,6 +17,7 @@ from lorapick.model.settings import (
     Fairness,
     LoadTimes,
     Objective,
+    Ordering,
     PickingSettings,
     PlacementSettings,
     PressureSettings,
@@ -146,6 +147,10 @@ def _fairness(at: At) -> Fairness:
     return Fairness(choice(*(each.value for each in Fairness))(at))
 
 
+def _ordering(at: At) -> Ordering:
+    return Ordering(choice(*(each.value for each in Ordering))(at))
+
+
 def _check_admission(at: At, admission: AdmissionSettings) -> None:
     """Only a patience that is written: a short `max_wait` alone means that nobody's patience ends."""
     written = at.find("patience")
@@ -163,6 +168,7 @@ admission: Reader[AdmissionSettings] = record(
         "max_wait": duration(most=_HOUR),
         "slot_budget": boolean,
         "fairness": _fairness,
+        "ordering": _ordering,
         "patience": duration(most=_HOUR),
         "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
     },

@@ -46,6 +46,8 @@ class Intake(msgspec.Struct, frozen=True, kw_only=True):
     """Asks for another model than the body names."""
     patience: float | None
     """Seconds from arrival that the client will wait for a pod (`x-request-deadline-ms`)."""
+    first_token_in: float | None
+    """Seconds from arrival in which the client wants its first token (`x-llm-d-slo-ttft-ms`)."""
     traceparent: str | None
     strip: tuple[str, ...]
     """Headers present that clients may not set."""
@@ -74,6 +76,7 @@ def read_headers(headers: Iterable[Any], names: HttpNames = NO_NAMES) -> Intake:
         objective=_text(get("x-llm-d-inference-objective") or get("x-gateway-inference-objective")),
         rewrite=_text(get("x-llm-d-model-name-rewrite") or get("x-gateway-model-name-rewrite")),
         patience=_seconds(get("x-request-deadline-ms")),
+        first_token_in=_seconds(get("x-llm-d-slo-ttft-ms") or get("x-slo-ttft-ms")),
         traceparent=_text(get("traceparent")),
         strip=_forged(found),
     )

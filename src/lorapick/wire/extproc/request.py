@@ -204,6 +204,7 @@ class Incoming:
             session_pod=intake.session_pod,
             headers=intake.kept,
             deadline=None if intake.patience is None else self._now + intake.patience,
+            first_token_by=None if intake.first_token_in is None else self._now + intake.first_token_in,
             subset=self.subset,
             traceparent=intake.traceparent,
         )

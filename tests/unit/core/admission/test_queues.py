@@ -253,3 +253,19 @@ def test_those_behind_a_round_of_tries_come_first_in_the_next():
     queues.go_on_after(first[1])
     queues.remove("r1")
     assert queues.in_turn(0.5) == [each for each in first if each != first[1]]
+
+
+def test_ranks_order_a_flow_and_those_whose_patience_has_ended():
+    late, soon, never = 20.0, 5.0, float("inf")
+    queues = filled(
+        waiter("a1", adapter="a")._replace(rank=late),
+        waiter("a2", adapter="a", since=0.5)._replace(rank=soon),
+        waiter("a3", adapter="a", since=0.1)._replace(rank=late),
+        waiter("b1", adapter="b", since=0.2)._replace(rank=never),
+        waiter("c1", adapter="c", since=0.3)._replace(rank=6.0),
+    )
+    assert [each.request_id for each in queues.waiting_in((0, "", "a"))] == ["a2", "a1", "a3"]
+    assert heads(queues, now=1.0) == ["a2", "b1", "c1"], "flows take turns"
+    assert heads(queues, now=9.0) == ["a2", "c1", "b1"]
+    serve(queues, "a2")
+    assert heads(queues, now=9.0) == ["c1", "a1", "b1"]

@@ -5,6 +5,7 @@ the last page that had the figure (`core.scraped`); what it counts itself comes 
 Not here: whether a pod is ready, fresh, of the right base model: `core.picking.filters` asked before.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from lorapick.core.picking.epp.facts import IN_FLIGHT, TOKENS_IN_FLIGHT, Facts
 from lorapick.core.picking.epp.labels import Level, Places, Requirement, role_word, span_of
 from lorapick.core.picking.query import FleetView, Query, host_of
 from lorapick.core.scraped import Scraped
-from lorapick.model.pods import Pod
+from lorapick.model.pods import GpuSource, Pod
 
 TEST_HEADER = "test-epp-endpoint-selection"
 """Header of the conformance tests of the Gateway API Inference Extension."""
@@ -200,6 +201,41 @@ class Utilization:
             row for row in rows if all(each.reading(facts, pages[row], row) <= each.most for each in self._conditions)
         ]
         return kept or (rows if self._fall_back else [])
+
+
+def gpu_of(view: FleetView, row: int) -> float | None:
+    """GPU utilisation of a pod in [0, 1], as its exporter or its page says it; None: neither does."""
+    return view.gpu[row] if view.gpu_source[row] in (GpuSource.DCGM, GpuSource.POD) else None
+
+
+COMPARES: dict[str, Callable[[float, float], bool]] = {
+    "LessThan": operator.lt,
+    "LessThanOrEqual": operator.le,
+    "GreaterThan": operator.gt,
+    "GreaterThanOrEqual": operator.ge,
+    "Equal": operator.eq,
+    "NotEqual": operator.ne,
+}
+
+
+class GpuThreshold:
+    """`endpoint-attribute-filter` on GPU utilisation: pods whose figure compares true."""
+
+    needs: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, compare: str, *, value: float, passes: bool, fall_back: bool) -> None:
+        self._compare, self._value = COMPARES[compare], value
+        self._passes, self._fall_back = passes, fall_back
+
+    def keep(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
+        """Those pods, with `passes` those without a figure too; with `fall_back` all when there is none."""
+        del query
+        kept = [row for row in rows if self._holds(gpu_of(view, row))]
+        return kept or (rows if self._fall_back else [])
+
+    def _holds(self, value: float | None) -> bool:
+        return self._passes if value is None else self._compare(value, self._value)
 
 
 class LastOfSession:

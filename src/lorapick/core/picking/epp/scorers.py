@@ -8,7 +8,7 @@ Not here: weights, clamping, sums (see `policy`); scorers of lorapick's own (see
 from collections.abc import Callable
 
 from lorapick.core.picking.epp.facts import COLD, IN_FLIGHT, TOKENS_IN_FLIGHT
-from lorapick.core.picking.epp.filters import pod_of
+from lorapick.core.picking.epp.filters import gpu_of, pod_of
 from lorapick.core.picking.epp.labels import Level, Places, Span, span_of
 from lorapick.core.picking.gie import lora_affinity
 from lorapick.core.picking.query import FleetView, Query
@@ -139,6 +139,32 @@ class LastOfSession(Simple):
         """Of each."""
         del view
         return [1.0 if row == query.session_row else 0.0 for row in rows]
+
+
+class GpuRange(Simple):
+    """`endpoint-attribute-scorer` on GPU utilisation: its place between two bounds, or between the candidates' own."""
+
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, *, lower: bool, least: float | None, most: float | None) -> None:
+        self._lower, self._least, self._most = lower, least, most
+
+    def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
+        """0 without a figure; 1 for all when the candidates' figures are one and no bounds are given."""
+        del query
+        figures = [gpu_of(view, row) for row in rows]
+        known = [figure for figure in figures if figure is not None]
+        if not known:
+            return [0.0] * len(rows)
+        least = min(known) if self._least is None else self._least
+        most = max(known) if self._most is None else self._most
+        return [0.0 if figure is None else self._place(figure, least=least, most=most) for figure in figures]
+
+    def _place(self, figure: float, *, least: float, most: float) -> float:
+        if least == most:
+            return 1.0
+        place = min(1.0, max(0.0, (figure - least) / (most - least)))
+        return 1.0 - place if self._lower else place
 
 
 class HeaderLabel(Simple):

@@ -7,7 +7,7 @@ section, and so does lorapick, whose admission holds anyway. Not here: lorapick'
 from collections.abc import Callable
 from typing import Any
 
-from lorapick.model.settings import Fairness
+from lorapick.model.settings import Fairness, Ordering
 from lorapick.model.units import Seconds
 from lorapick.wire.config.document import At
 from lorapick.wire.config.epp.reading import anything, go_duration, members, quantity, refused
@@ -24,6 +24,11 @@ _FAIRNESS = {
     "program-aware-fairness": (Fairness.LEAST_ATTAINED, None),
 }
 """Fairness, and patience: with a patience of 0 whoever waits longest is next, whose turn it would be."""
+_ORDERING = {
+    "fcfs-ordering-policy": Ordering.FCFS,
+    "edf-ordering-policy": Ordering.DEADLINE,
+    "slo-deadline-ordering-policy": Ordering.SLO,
+}
 
 
 def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: At | None) -> Flow:
@@ -41,13 +46,14 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
         registry.inject(each)
     if not open_gate:
         return Flow()
-    fairness, patience = _fairness(found)
+    fairness, patience = _FAIRNESS[_of_all(found, "fairnessPolicyRef") or "global-strict-fairness-policy"]
     ttl: Seconds = found.get("defaultRequestTTL", _DEFAULT_TTL)
     queued: int | None = found.get("maxRequests") or None
     return Flow(
         max_queued=queued,
         max_wait=ttl,
         fairness=fairness,
+        ordering=_ORDERING[_of_all(found, "orderingPolicyRef") or "fcfs-ordering-policy"],
         patience=patience,
         max_queue=_threshold(chosen),
     )
@@ -72,8 +78,12 @@ def _readers(registry: Registry, *, open_gate: bool) -> dict[str, Reader[Any]]:
     }
 
 
-def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[tuple[At, Plugin] | None]:
-    def read(at: At) -> tuple[At, Plugin] | None:
+Band = dict[str, tuple[At, Plugin]]
+"""Policies of one priority, by their keys."""
+
+
+def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[Band]:
+    def read(at: At) -> Band:
         why = "remove it: all priorities share flowControl.maxRequests, and higher ones take the places of lower ones"
         found = members(
             at,
@@ -82,24 +92,23 @@ def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[t
                 "maxBytes": without("remove it: lorapick bounds how many requests wait, not their bytes"),
                 "maxRequests": without(why),
                 "fairnessPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.FAIRNESS)),
-                "orderingPolicyRef": lambda ref: registry.refer(ref, Kind.ORDERING),
+                "orderingPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.ORDERING)),
             },
         )
-        fairness: tuple[At, Plugin] | None = found.get("fairnessPolicyRef")
-        return fairness
+        return {key: found[key] for key in ("fairnessPolicyRef", "orderingPolicyRef") if key in found}
 
     return read
 
 
-def _fairness(found: dict[str, Any]) -> tuple[Fairness, Seconds | None]:
-    """Of all priorities: lorapick has one for all of them."""
-    bands = [found.get("defaultPriorityBand"), *found.get("priorityBands", ())]
-    named = [band for band in bands if band is not None]
+def _of_all(found: dict[str, Any], key: str) -> str | None:
+    """Type of all priorities' policy: lorapick has one for all of them. None: no priority names one."""
+    bands: list[Band] = [found.get("defaultPriorityBand", {}), *found.get("priorityBands", ())]
+    named = [band[key] for band in bands if key in band]
     types = [plugin.type.type for _, plugin in named]
     for (place, _), type_ in zip(named, types, strict=True):
         if type_ != types[0]:
-            place.refuse(f"must be a {types[0]}, as of the other priorities: all share one fairness policy here")
-    return _FAIRNESS[types[0]] if types else _FAIRNESS["global-strict-fairness-policy"]
+            place.refuse(f"must be a {types[0]}, as of the other priorities: all share one policy here")
+    return types[0] if types else None
 
 
 def read_detector(at: At, registry: Registry, *, open_gate: bool) -> Plugin:

@@ -7,14 +7,20 @@ from lorapick.wire.config.engine_words import OF_WORD
 from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, only, parameters
 from lorapick.wire.config.epp.reading import refused as no_such
-from lorapick.wire.config.epp.selecting import PRECISE_KEYS, concurrency_detector, session_id, utilization_detector
+from lorapick.wire.config.epp.selecting import (
+    PRECISE_KEYS,
+    concurrency_detector,
+    header_name,
+    session_id,
+    utilization_detector,
+)
 from lorapick.wire.config.epp.values import Kind, PluginType
-from lorapick.wire.config.readers import boolean, choice, integer, number, text
+from lorapick.wire.config.readers import boolean, choice, integer, list_of, number, text
 
 _PREDICTOR = "it needs predictions of a latency predictor, which lorapick has not"
-_IMAGES = "lorapick does not know which pod has which image encoded"
-_CLUSTERS = "lorapick picks pods of one cluster"
-_IN_FLIGHT = "lorapick ends no request that is under way"
+_IMAGES = "lorapick has no index of which pod has which image encoded"
+_CLUSTERS = "lorapick has no view of other clusters: it picks pods of one"
+_IN_FLIGHT = "lorapick has nothing that ends a request which is under way"
 
 _ADMISSION = (
     differs(
@@ -35,7 +41,7 @@ _ADMISSION = (
     refused(
         "probabilistic-admitter",
         Kind.ADMITTER,
-        because="lorapick sheds nobody while some pod has room",
+        because="lorapick has no admission by chance: it sheds nobody while some pod has room",
         instead="objectives with a priority below 0: those never wait",
     ),
     refused("latency-slo-admitter", Kind.ADMITTER, because=_PREDICTOR, instead="admission.max_wait"),
@@ -56,17 +62,15 @@ _ADMISSION = (
         read=parameters({}),
     ),
     same("fcfs-ordering-policy", Kind.ORDERING, does="of one flow, who came first is next"),
-    refused(
+    same(
         "edf-ordering-policy",
         Kind.ORDERING,
-        because="lorapick orders by when requests came; a deadline only ends a wait",
-        instead="fcfs-ordering-policy",
+        does="of one flow, whose wait ends first is next: by its own deadline, or defaultRequestTTL",
     ),
-    refused(
+    same(
         "slo-deadline-ordering-policy",
         Kind.ORDERING,
-        because="lorapick orders by when requests came; a deadline only ends a wait",
-        instead="fcfs-ordering-policy",
+        does="of one flow, who is to have its first token first is next (x-llm-d-slo-ttft-ms)",
     ),
     same(
         "static-usage-limit-policy",
@@ -77,13 +81,13 @@ _ADMISSION = (
     refused(
         "priority-holdback-policy",
         Kind.LIMIT,
-        because="lorapick holds nothing back from lower priorities",
+        because="lorapick asks each pod whether it has room, and has no ceiling of the whole fleet by priority",
         instead="objectives: higher priorities come first, those below 0 never wait",
     ),
     refused(
         "soft-reflective-ceiling-policy",
         Kind.LIMIT,
-        because="lorapick holds nothing back from lower priorities",
+        because="lorapick asks each pod whether it has room, and has no ceiling of the whole fleet by priority",
         instead="objectives: higher priorities come first, those below 0 never wait",
     ),
     *(
@@ -158,20 +162,21 @@ _PRODUCERS = (
     refused(
         "burst-prefix-cache-producer",
         Kind.PRODUCER,
-        because="lorapick decides about each request as it comes, without a window",
+        because="lorapick has no window in which requests are gathered: it decides about each as it comes",
         instead="approx-prefix-cache-producer",
     ),
     refused("mm-embeddings-cache-producer", Kind.PRODUCER, because=_IMAGES, instead="approx-prefix-cache-producer"),
     refused(
         "p2p-source-producer",
         Kind.PRODUCER,
-        because="lorapick does not tell pods to fetch KV from one another but for prefill",
+        because="lorapick has no way to have pods fetch KV from one another but for prefill",
         instead="disagg-profile-handler",
     ),
     same(
         "agent-identity",
         Kind.HEADERS,
         does="takes the fairness id from the headers that agents send, where its own header is missing",
+        read=parameters({"additionalSessionHeaders": ("agents", list_of(header_name))}),
     ),
 )
 
@@ -242,13 +247,13 @@ _PARSERS = (
     refused(
         "vllmgrpc-parser",
         Kind.PARSER,
-        because="lorapick reads HTTP requests with JSON bodies",
+        because="lorapick has no reader of gRPC requests, only of HTTP with JSON bodies",
         instead="openai-parser",
     ),
     refused(
         "vertexai-parser",
         Kind.PARSER,
-        because="lorapick does not unpack Vertex AI's instances",
+        because="lorapick has no reader of Vertex AI's instances",
         instead="openai-parser",
     ),
 )
@@ -257,7 +262,7 @@ _REST = (
     refused(
         "request-attribute-reporter",
         Kind.RESPONSE,
-        because="lorapick evaluates no CEL expressions",
+        because="lorapick has no evaluator of CEL expressions",
         instead="the ledger and the metrics, which have usage by adapter",
     ),
     same(
@@ -269,7 +274,7 @@ _REST = (
     refused(
         "disaggregatedset-rollout-screener",
         Kind.SCREENER,
-        because="lorapick does not know of DisaggregatedSets",
+        because="lorapick has no watch of DisaggregatedSets",
         instead="label-selector-filter on the revision's label",
     ),
     *(

@@ -13,6 +13,8 @@ from lorapick.wire.config.readers import boolean, choice, list_of, text
 
 KIND = "EndpointPickerConfig"
 VERSION = "llm-d.ai/v1alpha1"
+LATER_VERSION = "llm-d.ai/v1"
+"""Published since August 2026; its files have the keys of the version before."""
 OLD_VERSION = "inference.networking.x-k8s.io/v1alpha1"
 GATES = {
     "flowControl": False,
@@ -22,12 +24,15 @@ GATES = {
     "prepareDataPlugins": True,
 }
 """Names and what they are when nobody says; only the first changes anything here."""
-_ONE_PICKER = "remove it; what pickers share is named by `peers:` of lorapick.yaml (docs/peers.md)"
+_ONE_PICKER = (
+    "remove it: llm-d's replicas find and call one another, lorapick's meet in a Redis or Valkey, which `peers:` of a "
+    "lorapick.yaml names (docs/peers.md)"
+)
 
 
 def api_version(at: At) -> str:
-    """One of the two groups."""
-    return choice(VERSION, OLD_VERSION)(at)
+    """One of the two groups; the newer one in both versions."""
+    return choice(VERSION, LATER_VERSION, OLD_VERSION)(at)
 
 
 def kind(at: At) -> str:

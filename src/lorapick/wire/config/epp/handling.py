@@ -105,13 +105,13 @@ HANDLING: tuple[PluginType, ...] = (
     refused(
         "always-disagg-multimodal-decider",
         Kind.DECIDER,
-        because="lorapick sends no request to pods that only encode",
+        because="lorapick has no choice of pods that encode",
         instead="disaggregation.pass_encoders, where somebody before lorapick chooses encoders",
     ),
     refused(
         "data-parallel-profile-handler",
         Kind.HANDLER,
-        because="lorapick sends a request to the address that it picked, and no sidecar on to a rank",
+        because="lorapick has no sidecar that sends a request on to a rank: it goes to the address that was picked",
         instead="single-profile-handler, with each rank as a pod of its own address",
     ),
     differs(

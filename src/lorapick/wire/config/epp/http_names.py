@@ -29,7 +29,7 @@ def names_of(registry: Registry) -> HttpNames:
             case "header-based-testing-filter":
                 keep[TEST_HEADER] = None
             case "agent-identity":
-                fairness = AGENTS
+                fairness = (*AGENTS, *plugin.parameters.get("agents", ()))
             case "destination-endpoint-served-verifier":
                 served = SERVED
     return HttpNames(

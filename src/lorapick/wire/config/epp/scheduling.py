@@ -120,11 +120,12 @@ _FILTERS = (
         because="it needs predictions of a latency predictor, which lorapick has not",
         instead="lorapick-cost-scorer, which learns seconds from answers",
     ),
-    refused(
+    differs(
         "endpoint-attribute-filter",
         Kind.FILTER,
-        because="it reads metrics that the file names, and lorapick reads those that it knows",
-        instead="utilization-filter",
+        does="keeps pods whose GPU utilisation compares true; of other attributes, which come from metrics that a file "
+        "names, lorapick has no reader",
+        read=selecting.gpu_threshold,
     ),
     same(
         "header-based-testing-filter",
@@ -143,7 +144,8 @@ _SCORERS = (
     same(
         "prefix-cache-scorer",
         Kind.SCORER,
-        does="prefers pods that have more of the prompt cached, as lorapick's own index of prefixes has it",
+        does="prefers pods that have more of the prompt cached, as lorapick's own index of prefixes has it; sizes of "
+        "blocks and caches in older files change nothing, as with llm-d",
         read=selecting.prefix,
     ),
     differs(
@@ -246,16 +248,17 @@ _SCORERS = (
         because="it needs predictions of a latency predictor, which lorapick has not",
         instead="lorapick-cost-scorer, which learns seconds from answers",
     ),
-    refused(
+    differs(
         "endpoint-attribute-scorer",
         Kind.SCORER,
-        because="it reads metrics that the file names, and lorapick reads those that it knows",
-        instead="queue-scorer, running-requests-size-scorer or kv-cache-utilization-scorer",
+        does="prefers pods with less (or more) GPU utilisation; of other attributes, which come from metrics that a "
+        "file names, lorapick has no reader",
+        read=selecting.gpu_range,
     ),
     refused(
         "mm-embeddings-cache-scorer",
         Kind.SCORER,
-        because="lorapick does not know which pod has which image encoded",
+        because="lorapick has no index of which pod has which image encoded",
         instead="prefix-cache-scorer, whose blocks hold images as they are sent",
     ),
     own(

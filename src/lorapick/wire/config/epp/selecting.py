@@ -6,10 +6,11 @@ In: nodes. Out: arguments of what runs here. Not here: the entries of the catalo
 import re
 from typing import Any
 
+from lorapick.core.picking.epp.filters import COMPARES
 from lorapick.wire.config.document import At
 from lorapick.wire.config.epp.reading import anything, go_duration, members, name_list, parameters
 from lorapick.wire.config.epp.values import ReadParameters
-from lorapick.wire.config.readers import choice, integer, labels, list_of, number, share, text
+from lorapick.wire.config.readers import Reader, boolean, choice, integer, labels, list_of, number, share, text
 
 _DEFAULT_HEADER = "x-session-token"
 AGENTS = ("x-claude-code-session-id", "x-session-affinity", "session-id", "session_id")
@@ -143,13 +144,105 @@ concurrency_detector: ReadParameters = parameters(
     },
     {"mode": "requests", "requests": 100, "tokens": 1_000_000, "headroom": 0.0},
 )
+GPU = "GPUUtilization"
+"""The attribute that llm-d's `dcgm-extractor` gives pods, with the extractor's name behind a slash."""
+
+
+def _attribute(at: At) -> str:
+    value = text(at)
+    if value.partition("/")[0] != GPU:
+        hint = "lorapick has no reader of metrics that a file names; queues and KV cache have scorers of their own"
+        at.refuse(f"must be {GPU}, with the name of a dcgm-extractor", hint=hint)
+    return value
+
+
+def gpu_threshold(at: At | None) -> dict[str, Any]:
+    """Of `endpoint-attribute-filter`."""
+    found = _read_threshold(at)
+    threshold = found["algorithm"]["threshold"]
+    return {
+        "compare": threshold["operator"],
+        "value": threshold["value"],
+        "passes": found["missing"] == "Pass",
+        "fall_back": found["fall_back"],
+    }
+
+
+def gpu_range(at: At | None) -> dict[str, Any]:
+    """Of `endpoint-attribute-scorer`."""
+    algorithm = _read_range(at)["algorithm"]
+    bounds = algorithm.get("normalization", {}).get("fixedRange", {})
+    return {
+        "lower": algorithm["type"] == "linear_lower_is_better",
+        "least": bounds.get("min"),
+        "most": bounds.get("max"),
+    }
+
+
+_figure = number(least=-1e12, most=1e12)
+
+
+def _threshold(at: At) -> dict[str, Any]:
+    inner: Reader[Any] = lambda each: members(  # noqa: E731 - as the readers beside it
+        each, {"operator": choice(*COMPARES), "value": _figure}, required=("operator", "value")
+    )
+    return members(at, {"type": choice("threshold"), "threshold": inner}, required=("type", "threshold"))
+
+
+_read_threshold: ReadParameters = parameters(
+    {
+        "attribute": ("", _attribute),
+        "onMissing": ("missing", choice("Pass", "Fail")),
+        "fallbackOnEmpty": ("fall_back", boolean),
+        "algorithm": ("algorithm", _threshold),
+    },
+    {"missing": "Pass", "fall_back": False},
+    required=("attribute", "algorithm"),
+)
+
+
+def _bounds(at: At) -> dict[str, Any]:
+    found = members(at, {"min": _figure, "max": _figure}, required=("min", "max"))
+    if found["min"] >= found["max"]:
+        at.refuse("must have a min below its max", value="")
+    return found
+
+
+def _normalization(at: At) -> dict[str, Any]:
+    found = members(at, {"fixedRange": _bounds, "adaptiveRange": lambda each: members(each, {})})
+    if len(found) > 1:
+        at.refuse("must have fixedRange or adaptiveRange", hint="not both", value="")
+    return found
+
+
+_read_range: ReadParameters = parameters(
+    {
+        "attributeKey": ("", _attribute),
+        "algorithm": (
+            "algorithm",
+            lambda at: members(
+                at,
+                {
+                    "type": choice("linear_lower_is_better", "linear_higher_is_better"),
+                    "normalization": _normalization,
+                },
+                required=("type",),
+            ),
+        ),
+    },
+    required=("attributeKey", "algorithm"),
+)
+
 PRECISE_KEYS = ("tokenProcessorConfig", "indexerConfig", "kvEventsConfig", "speculativeIndexing", "speculativeTTL")
 """What llm-d's own index of KV events may be told; lorapick's needs none of it."""
 precise_prefix: ReadParameters = parameters(
     dict.fromkeys(PRECISE_KEYS, ("", anything)), {"weight": 0.0, "scale_tokens": 8192.0}
 )
+_OF_OLDER_FILES = ("hashBlockSize", "blockSize", "maxPrefixBlocksToMatch", "lruCapacityPerServer", "autoTune")
+"""Parameters that llm-d's scorer took until May 2026 and passed over; the producer has them now."""
 prefix: ReadParameters = parameters(
-    {
+    dict.fromkeys(_OF_OLDER_FILES, ("", anything))
+    | {
         "matchLengthWeight": ("weight", share),
         "matchLengthScaleTokens": ("scale_tokens", positive),
         "prefixMatchInfoProducerName": ("", anything),

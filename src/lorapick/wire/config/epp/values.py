@@ -11,7 +11,7 @@ import msgspec
 
 from lorapick.model.disaggregation import Decide
 from lorapick.model.profiles import Profiles
-from lorapick.model.settings import Fairness
+from lorapick.model.settings import Fairness, Ordering
 from lorapick.model.units import Seconds, Tokens
 from lorapick.wire.config.document import At
 
@@ -120,6 +120,7 @@ class Flow(NamedTuple):
     max_queued: int | None = None
     max_wait: Seconds | None = None
     fairness: Fairness | None = None
+    ordering: Ordering | None = None
     patience: Seconds | None = None
     max_queue: int | None = None
     """Queue depth at which a pod takes no more."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lorapick.model.pods import Role
+from lorapick.model.pods import GpuSource, Role
 from lorapick.testing.playbook import plain_pod
 from lorapick.testing.profiles import book_with, profile, scores, spec
 
@@ -172,3 +172,21 @@ def test_the_pod_that_a_token_names_counts_before_the_one_remembered():
     assert kept(fleet, session="s", session_pod=other) == other
     assert kept(fleet, session="s", session_pod="gone") == other, "which served it meanwhile"
     assert kept(fleet, session_pod="gone") == "abc"
+
+
+@pytest.mark.parametrize(
+    ("compare", "value", "passes", "kept_pods"),
+    [("LessThanOrEqual", 0.6, True, "abc"), ("LessThan", 0.6, False, "a"), ("GreaterThan", 0.2, False, "b")],
+)
+def test_gpu_utilization(compare, value, passes, kept_pods):
+    threshold = {"compare": compare, "value": value, "passes": passes, "fall_back": False}
+    fleet = book(spec("endpoint-attribute-filter", **threshold))
+    for pod, figure in (("a", 0.2), ("b", 0.6)):
+        fleet.report(pod, gpu_utilization=figure, gpu_source=GpuSource.DCGM)
+    assert kept(fleet) == kept_pods
+
+
+def test_gpu_utilization_that_nobody_has():
+    nobody = {"compare": "LessThan", "value": 0.0, "passes": False}
+    assert kept(book(spec("endpoint-attribute-filter", fall_back=False, **nobody))) == ""
+    assert kept(book(spec("endpoint-attribute-filter", fall_back=True, **nobody))) == "abc"

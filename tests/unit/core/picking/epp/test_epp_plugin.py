@@ -15,6 +15,8 @@ from lorapick.wire.config.epp.reading import MissingParameters
 
 EXAMPLES = {
     "by-label": {"label": "k", "values": (), "without": True},
+    "endpoint-attribute-filter": {"compare": "LessThan", "value": 0.9, "passes": True, "fall_back": False},
+    "endpoint-attribute-scorer": {"lower": True, "least": None, "most": None},
     "header-label-affinity-scorer": {"header": "h", "label": "k"},
     "utilization-filter": {"conditions": [("waiting-queue", 1.0), ("running-requests", 1.0)], "fall_back": False},
 }

@@ -4,6 +4,7 @@ import pytest
 
 from lorapick.core.picking.epp.labels import Span
 from lorapick.core.picking.epp.scorers import fit
+from lorapick.model.pods import GpuSource
 from lorapick.model.profiles import PluginSpec
 from lorapick.testing.playbook import plain_pod
 from lorapick.testing.profiles import book_with, profile, scores, spec
@@ -153,3 +154,22 @@ def test_a_label_that_a_header_asks_for():
     fleet = book(spec("header-label-affinity-scorer", header="x-tenant", label="k"), of=pods)
     assert scores(fleet, headers={"x-tenant": "x"}) == {"a": 1.0, "b": 0.0, "c": 0.0}
     assert scores(fleet, headers={"x-tenant": "z"}) == scores(fleet) == {"a": 0.0, "b": 0.0, "c": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"lower": True, "least": 0.0, "most": 1.0}, {"a": 0.8, "b": 0.4, "c": 0.0}),
+        ({"lower": False, "least": 0.0, "most": 0.5}, {"a": 0.4, "b": 1.0, "c": 0.0}),
+        ({"lower": True, "least": None, "most": None}, {"a": 1.0, "b": 0.0, "c": 0.0}),
+    ],
+)
+def test_gpu_utilization_between_bounds(arguments, found):
+    """A pod without an exporter scores 0 whatever is better, as with llm-d."""
+    fleet = book(spec("endpoint-attribute-scorer", **arguments))
+    for pod, figure in (("a", 0.2), ("b", 0.6)):
+        fleet.report(pod, gpu_utilization=figure, gpu_source=GpuSource.DCGM)
+    assert scores(fleet) == pytest.approx(found)
+    if arguments["least"] is None:
+        fleet.report("b", gpu_utilization=0.2, gpu_source=GpuSource.DCGM)
+        assert scores(fleet) == {"a": 1.0, "b": 1.0, "c": 0.0}

@@ -24,6 +24,8 @@ def test_every_type_that_is_taken_runs_and_no_other():
 
 EXAMPLES = {
     "by-label": {"label": "k", "values": (), "without": False},
+    "endpoint-attribute-filter": {"compare": "LessThan", "value": 0.9, "passes": True, "fall_back": False},
+    "endpoint-attribute-scorer": {"lower": True, "least": None, "most": None},
     "header-label-affinity-scorer": {"header": "h", "label": "k"},
     "utilization-filter": {"conditions": [("waiting-queue", 1.0)], "fall_back": False},
 }

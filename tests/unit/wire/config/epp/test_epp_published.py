@@ -1,0 +1,58 @@
+"""Files of the shapes that llm-d publishes: each works, or is refused for what is missing.
+
+`published` has them, in words of our own: the structure is that of its `deploy/config` and guides (May to September
+2026).
+"""
+
+from pathlib import Path
+
+import pytest
+from epp_kit import parse
+
+from lorapick.model.settings import Ordering, Settings
+from lorapick.wire.config import ConfigError
+from lorapick.wire.config.epp import with_endpoint_picker
+
+FILES = {path.stem: path for path in (Path(__file__).parent / "published").glob("*.yaml")}
+REFUSED = {
+    "burst-prefix-cache": ["has no window in which requests are gathered"],
+    "custom-metrics": ["customMetrics: has no counterpart", "must be GPUUtilization"],
+    "data-parallel": ["has no sidecar that sends a request on to a rank"],
+    "encode-prefill-decode": ["has no choice of pods that encode", "deciders.encode: has no counterpart"],
+    "flow-control-bands": ["priorityBands[0].maxRequests: has no counterpart"],
+    "multimodal-embeddings": ["has no index of which pod", "has no index of which pod"],
+    "peer-discovery": ["lorapick's meet in a Redis or Valkey"],
+    "predicted-latency": ["a latency predictor"] * 4,
+    "probabilistic-admitter": ["has no admission by chance"],
+    "program-gate": ["no such plugin type"],
+    "soft-reflective-ceiling": ["has no ceiling of the whole fleet"],
+}
+"""Words of each problem, in the order of the file."""
+
+
+@pytest.mark.parametrize("name", sorted({*FILES} - {*REFUSED}))
+def test_it_works(name):
+    picker = parse(FILES[name].read_text())
+    assert with_endpoint_picker(Settings(), picker).picking.profiles == picker.profiles
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_for_what_is_missing(name):
+    with pytest.raises(ConfigError) as said:
+        parse(FILES[name].read_text())
+    lines = str(said.value).splitlines()
+    assert len(lines) == len(REFUSED[name])
+    for line, words in zip(lines, REFUSED[name], strict=True):
+        assert words in line
+
+
+def test_what_some_of_them_come_to():
+    settings = with_endpoint_picker(Settings(), parse(FILES["flow-control-deadlines"].read_text()))
+    assert (settings.admission.ordering, settings.admission.max_queued) == (Ordering.SLO, 500)
+    profiles = parse(FILES["passthrough-session-affinity"].read_text()).profiles
+    assert profiles.names.token == "x-session-token"
+    profiles = parse(FILES["stages-by-header"].read_text()).profiles
+    assert (profiles.chosen_by, profiles.decode.name) == ("epp-profile", "decode")
+    assert parse(FILES["program-aware"].read_text()).profiles.names.fairness[-1] == "x-program"
+    threshold = parse(FILES["gpu-utilization"].read_text()).profiles.decode.filters[1]
+    assert threshold.parameters == {"compare": "LessThanOrEqual", "value": 0.9, "passes": True, "fall_back": True}
