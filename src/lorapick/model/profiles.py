@@ -40,6 +40,8 @@ class HttpNames(msgspec.Struct, frozen=True, kw_only=True):
     """Of requests: fairness ids, the first that is there; only where the header for them is not."""
     token: str | None = None
     """Of both: names the pod that served a session last, and gets a new name with each answer; None: nothing does."""
+    primary_port: int | None = None
+    """Port at which a sidecar sends requests on to the rank that was picked; None: ranks are called themselves."""
     served: str | None = None
     """Of answers: gets the address that served, for conformance tests; None: nothing does."""
 

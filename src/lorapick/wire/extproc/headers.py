@@ -26,7 +26,10 @@ OWN_PREFIX = "x-lorapick-"
 COOKIE = "cookie:"
 """Before the name of a cookie among `HttpNames.session`."""
 
-NOT_FROM_CLIENTS = frozenset({SERVED, SUBSET, PREFILLER, ENCODERS, "x-data-parallel-host-port"})
+RANK = "x-data-parallel-host-port"
+"""Names the rank to llm-d's sidecar, which stands before all ranks of a pod."""
+
+NOT_FROM_CLIENTS = frozenset({SERVED, SUBSET, PREFILLER, ENCODERS, RANK})
 """Routing headers of the gateway's side of the picker; removed, with all of `x-lorapick-*`, when a client sent them.
 The destination header is not among them: it is overwritten. A client that named the prefiller could have a pod ask any
 address for it; this picker chooses no encoders, so theirs go too unless `disaggregation.pass_encoders` lets them."""

@@ -23,7 +23,7 @@ from envoy.service.ext_proc.v3.external_processor_pb2 import (
 from envoy.type.v3.http_status_pb2 import HttpStatus
 from google.protobuf.struct_pb2 import Struct, Value
 
-from lorapick.wire.extproc.headers import CONTENT_LENGTH, DESTINATION, METADATA, OWN_PREFIX
+from lorapick.wire.extproc.headers import CONTENT_LENGTH, DESTINATION, METADATA, OWN_PREFIX, RANK
 from lorapick.wire.kv_transfer import PREFILLED_BY, PREFILLER
 
 REQUEST_HEADERS_CONTINUE = ProcessingResponse(request_headers=HeadersResponse())
@@ -47,12 +47,17 @@ class Destination(NamedTuple):
     prefiller: str | None = None
     """Address of the pod that the first of them has it prefilled by; None: it does that itself."""
 
+    rank: str | None = None
+    """Address of the rank that a sidecar at the first of them sends it on to; None: there is no such sidecar."""
+
     def headers(self) -> tuple[tuple[str, str], ...]:
         """As headers; metadata has the same names and values."""
         if not self.pods:
             return ()
-        pods = (DESTINATION, self.pods)
-        return (pods,) if self.prefiller is None else (pods, (PREFILLER, self.prefiller))
+        found = [(DESTINATION, self.pods)]
+        found += [] if self.prefiller is None else [(PREFILLER, self.prefiller)]
+        found += [] if self.rank is None else [(RANK, self.rank)]
+        return tuple(found)
 
 
 def _set_headers(headers: Iterable[tuple[str, str]]) -> list[HeaderValueOption]:

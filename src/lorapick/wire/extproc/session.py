@@ -117,8 +117,13 @@ class Session:
         model = answer.model if wording is None else model_for(wording, self._incoming.intake.path)
         self._renaming = self._incoming.renaming(model)
         self._incoming.traceparent = traceparent
-        pods = ",".join(target.address for target in (answer.target, *answer.fallbacks))
-        return self._send_on(Destination(pods, answer.prefill.address if answer.prefill is not None else None))
+        prefiller = answer.prefill.address if answer.prefill is not None else None
+        addresses = [target.address for target in (answer.target, *answer.fallbacks)]
+        port = self._options.names.primary_port
+        if port is None:
+            return self._send_on(Destination(",".join(addresses), prefiller))
+        # The rank is that of the first address: at another pod's sidecar it would be no rank at all.
+        return self._send_on(Destination(_at_port(addresses[0], port), prefiller, addresses[0]))
 
     def undecided(self) -> Commands:
         """The picker failed to answer: the request goes to any ready pod [R7.5]."""
@@ -242,6 +247,8 @@ class Session:
         self._phase = _Phase.RUNNING
         self._response = response = Response(self._incoming.response_mode, self._renaming)
         address, dispatch = served_address(message), self._dispatch
+        if self._options.names.primary_port is not None and isinstance(dispatch, Dispatch):
+            address = dispatch.target.address  # the gateway knows the sidecar's
         prefiller = dispatch.prefill.pod if isinstance(dispatch, Dispatch) and dispatch.prefill is not None else None
         pod = self._pod_at(address)
         answer = response.headers(message, pod, prefiller=prefiller, more=self._told(pod, address))
@@ -349,6 +356,10 @@ class Session:
         "response_body": _on_response_body,
         "response_trailers": _on_response_trailers,
     }
+
+
+def _at_port(address: str, port: int) -> str:
+    return f"{address.rpartition(':')[0]}:{port}"
 
 
 def _immediate(refusal: Refusal) -> Send:

@@ -297,3 +297,25 @@ class TestWhatProfilesTell:
     def test_headers_for_profiles_come_with_the_request(self) -> None:
         talk = session(names=HttpNames(keep=("x-tenant",)))
         assert asked(talk, headers=[("x-tenant", "t"), ("x-more", "m")]).request.headers == {"x-tenant": "t"}
+
+
+class TestRanksBehindASidecar:
+    @pytest.mark.parametrize("modes", [BUFFERED, DUPLEX])
+    def test_the_pod_is_called_at_one_port_and_told_the_rank(self, modes: tuple[int, int]) -> None:
+        talk = session(names=HttpNames(primary_port=8000))
+        asked(talk, modes=modes)
+        first, *_ = talk.decided(gateway.dispatch("10.0.0.1:8003", SPARE))
+        kind = "request_body" if modes == BUFFERED else "request_headers"
+        mutation = getattr(first.message, kind).response.header_mutation
+        headers = {each.header.key: each.header.raw_value for each in mutation.set_headers}
+        assert headers == {
+            "x-gateway-destination-endpoint": b"10.0.0.1:8000",
+            "x-data-parallel-host-port": b"10.0.0.1:8003",
+        }
+
+    def test_the_rank_counts_as_who_served(self) -> None:
+        talk = session(names=HttpNames(primary_port=8000))
+        asked(talk)
+        talk.decided(gateway.dispatch("10.0.0.1:8003", pods=["a-rank-3"]))
+        commands = talk.receive(gateway.with_served(gateway.response_headers(200), "10.0.0.1:8000"))
+        assert commands[1] == Dispatched("r1", "10.0.0.1:8003")

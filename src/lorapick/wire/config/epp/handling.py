@@ -108,11 +108,12 @@ HANDLING: tuple[PluginType, ...] = (
         because="lorapick has no choice of pods that encode",
         instead="disaggregation.pass_encoders, where somebody before lorapick chooses encoders",
     ),
-    refused(
+    differs(
         "data-parallel-profile-handler",
         Kind.HANDLER,
-        because="lorapick has no sidecar that sends a request on to a rank: it goes to the address that was picked",
-        instead="single-profile-handler, with each rank as a pod of its own address",
+        does="picks a rank by the only profile, and names it in x-data-parallel-host-port to the sidecar at the pod's "
+        "primaryPort; without fallbacks, since another pod has no such rank",
+        read=parameters({"primaryPort": ("port", integer(least=1, most=65_535))}, {"port": 8000}),
     ),
     differs(
         "header-profile-handler",

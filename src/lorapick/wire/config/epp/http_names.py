@@ -21,6 +21,7 @@ def names_of(registry: Registry) -> HttpNames:
     sessions: dict[str, None] = {}
     fairness: tuple[str, ...] = ()
     served: str | None = None
+    port: int | None = None
     for plugin in registry.plugins.values():
         sessions |= dict.fromkeys(plugin.parameters.get("sessions", ()))
         match plugin.type.type:
@@ -30,10 +31,17 @@ def names_of(registry: Registry) -> HttpNames:
                 keep[TEST_HEADER] = None
             case "agent-identity":
                 fairness = (*AGENTS, *plugin.parameters.get("agents", ()))
+            case "data-parallel-profile-handler":
+                port = plugin.parameters["port"]
             case "destination-endpoint-served-verifier":
                 served = SERVED
     return HttpNames(
-        keep=tuple(keep), session=tuple(sessions), fairness=fairness, token=_token(registry), served=served
+        keep=tuple(keep),
+        session=tuple(sessions),
+        fairness=fairness,
+        token=_token(registry),
+        primary_port=port,
+        served=served,
     )
 
 

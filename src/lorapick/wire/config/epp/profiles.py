@@ -123,11 +123,11 @@ def handling(drafts: list[Draft], registry: Registry, *, root: At) -> Handling:
         Refused: there is none, or more than one, or its profiles or its decider are not there.
     """
     handler = _handler(drafts, registry, root=root)
-    if handler.type.type == "single-profile-handler":
+    if handler.type.type in ("single-profile-handler", "data-parallel-profile-handler"):
         if len(drafts) > 1:
             assert handler.at is not None
             handler.at.refuse(
-                f"single-profile-handler takes one profile, and there are {len(drafts)}",
+                f"{handler.type.type} takes one profile, and there are {len(drafts)}",
                 hint="use disagg-profile-handler, or one profile",
                 value="",
             )

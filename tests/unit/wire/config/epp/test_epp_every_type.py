@@ -21,7 +21,7 @@ static-usage-limit-policy utilization-filter session-affinity-filter session-id-
 header-label-affinity-scorer header-profile-handler topology-affinity-filter topology-affinity-scorer
 topology-extractor precise-prefix-cache-producer program-aware-fairness file-discovery dcgm-data-source dcgm-extractor
 models-responder anthropic-parser vllmhttp-parser sglanghttp-parser endpoint-attribute-filter
-endpoint-attribute-scorer
+endpoint-attribute-scorer data-parallel-profile-handler
 """
 WORKS = _WORKS.split()
 MISSING = {
@@ -32,7 +32,6 @@ MISSING = {
         multicluster-file-discovery""",
     "no index of which pod has which image": "mm-embeddings-cache-scorer mm-embeddings-cache-producer",
     "no choice of pods that encode": "always-disagg-multimodal-decider",
-    "no sidecar that sends a request on to a rank": "data-parallel-profile-handler",
     "no window in which requests are gathered": "burst-prefix-cache-producer",
     "no way to have pods fetch KV": "p2p-source-producer",
     "no reader of gRPC": "vllmgrpc-parser",

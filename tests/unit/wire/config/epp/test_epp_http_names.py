@@ -22,6 +22,7 @@ def names(plugins: str) -> HttpNames:
         ("{type: header-label-affinity-scorer, parameters: {headerName: X-T, labelKey: k}}", HttpNames(keep=("x-t",))),
         ("{type: header-based-testing-filter}", HttpNames(keep=("test-epp-endpoint-selection",))),
         ("{type: destination-endpoint-served-verifier}", HttpNames(served="x-conformance-test-served-endpoint")),
+        ("{type: data-parallel-profile-handler}", HttpNames(primary_port=8000)),
         (
             "{type: agent-identity}",
             HttpNames(fairness=("x-claude-code-session-id", "x-session-affinity", "session-id", "session_id")),

@@ -17,7 +17,6 @@ FILES = {path.stem: path for path in (Path(__file__).parent / "published").glob(
 REFUSED = {
     "burst-prefix-cache": ["has no window in which requests are gathered"],
     "custom-metrics": ["customMetrics: has no counterpart", "must be GPUUtilization"],
-    "data-parallel": ["has no sidecar that sends a request on to a rank"],
     "encode-prefill-decode": ["has no choice of pods that encode", "deciders.encode: has no counterpart"],
     "flow-control-bands": ["priorityBands[0].maxRequests: has no counterpart"],
     "multimodal-embeddings": ["has no index of which pod", "has no index of which pod"],
@@ -54,5 +53,6 @@ def test_what_some_of_them_come_to():
     profiles = parse(FILES["stages-by-header"].read_text()).profiles
     assert (profiles.chosen_by, profiles.decode.name) == ("epp-profile", "decode")
     assert parse(FILES["program-aware"].read_text()).profiles.names.fairness[-1] == "x-program"
+    assert parse(FILES["data-parallel"].read_text()).profiles.names.primary_port == 8000
     threshold = parse(FILES["gpu-utilization"].read_text()).profiles.decode.filters[1]
     assert threshold.parameters == {"compare": "LessThanOrEqual", "value": 0.9, "passes": True, "fall_back": True}
