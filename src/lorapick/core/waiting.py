@@ -12,9 +12,9 @@ from lorapick.core.picking.filters import veto
 from lorapick.core.picking.pick import NOBODY
 from lorapick.core.picking.verdicts import judge, why_nobody
 from lorapick.core.state import FleetState, Flight
+from lorapick.model.bands import Ordering
 from lorapick.model.effects import Effect, Hold
 from lorapick.model.reasons import Reason
-from lorapick.model.settings import Ordering
 from lorapick.model.tiers import Tier
 from lorapick.model.units import AdapterName, RequestId, Seconds
 
@@ -43,7 +43,7 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
         if case.now >= until:
             return [reject_nobody(case, waited=case.now - since)]
         if not may_wait(case):
-            return [_shed(case)]
+            return [_shed(case, band=_full_band(case))]
         effects = _make_room(case)
         if flight.waits_since is None:
             flight.waits_since = case.now
@@ -103,9 +103,20 @@ def may_wait(case: Case) -> bool:
         return False
     if request.id in state.holds or request.id in state.queues:
         return True
-    if request.priority < 0:
+    if request.priority < 0 or _full_band(case) is not None:
         return False
     return state.waiting < state.settings.admission.max_queued or _gives_way(state, request.priority) is not None
+
+
+def _full_band(case: Case) -> int | None:
+    """Bound of its priority, when so many of that wait already; None: there is room, or no bound."""
+    state, priority = case.state, case.flight.request.priority
+    bounds = {band.priority: band.max_queued for band in state.settings.admission.bands}
+    bound = bounds.get(priority, bounds.get(None))
+    if bound is None:
+        return None
+    held = sum(state.flights[each].request.priority == priority for each in state.holds.held)
+    return bound if state.queues.of_priority(priority) + held >= bound else None
 
 
 def _make_room(case: Case) -> list[Effect]:
@@ -120,7 +131,7 @@ def _make_room(case: Case) -> list[Effect]:
         return []
     last = _gives_way(state, request.priority)
     assert last is not None, f"{request.id!r} may not wait"
-    return [_shed(Case(state, state.flights[last], now=case.now, cause=case.cause))]
+    return [_shed(Case(state, state.flights[last], now=case.now, cause=case.cause), band=None)]
 
 
 def _gives_way(state: FleetState, priority: int) -> RequestId | None:
@@ -132,9 +143,11 @@ def _gives_way(state: FleetState, priority: int) -> RequestId | None:
     return lowest[2] if lowest is not None and lowest[0] < priority else None
 
 
-def _shed(case: Case) -> Effect:
+def _shed(case: Case, *, band: int | None) -> Effect:
     priority = case.flight.request.priority
     text = f"{case.state.settings.admission.max_queued} requests wait already (admission.max_queued)"
+    if band is not None:
+        text = f"{band} requests of priority {priority} wait already (admission.bands)"
     if priority < 0:
         text = f"its priority is {priority}, below 0 (objectives), and it would have to wait"
     return reject(case, Reason.SHED, message=text)
@@ -154,7 +167,7 @@ def wait(case: Case) -> list[Effect]:
     if bound is not None and bound > now:
         return []
     if not may_wait(case):
-        return [_shed(case)]
+        return [_shed(case, band=_full_band(case))]
     effects = _make_room(case)
     flight.waits_since = since
     state.stop_waiting(request.id)

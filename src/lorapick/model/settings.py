@@ -9,6 +9,7 @@ import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
 from lorapick.model.arms import Mode
+from lorapick.model.bands import Band, Ordering
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.profiles import Profiles
@@ -86,21 +87,12 @@ class Fairness(StrEnum):
     """Whoever's fairness id has had the fewest tokens."""
 
 
-class Ordering(StrEnum):
-    """Who comes first of one flow (fairness id and adapter), and of those whose patience has ended."""
-
-    FCFS = "fcfs"
-    """Who waits longest."""
-    DEADLINE = "deadline"
-    """Whose wait ends first: its own deadline, or `max_wait`."""
-    SLO = "slo"
-    """Who is to have its first token first (`x-llm-d-slo-ttft-ms`); who says nothing comes last."""
-
-
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who waits at the picker, how many, how long, in which order."""
 
     max_queued: int = 1000
+    bands: tuple[Band, ...] = ()
+    """Bounds by priority, within `max_queued`; without one for a priority only that bounds it."""
     max_wait: Seconds = 30.0
     slot_budget: bool = True
     """Never more adapters in use on a pod than it has slots: who would be one more goes elsewhere, or waits."""

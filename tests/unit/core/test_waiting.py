@@ -4,11 +4,12 @@ import pytest
 
 from lorapick.core.waiting import MOST_TRIES
 from lorapick.model import events
+from lorapick.model.bands import Band, Ordering
 from lorapick.model.effects import Reject
 from lorapick.model.pods import SilentWhy
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
-from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, Ordering, PickingSettings, Settings
+from lorapick.model.settings import AdmissionSettings, Fairness, LoadTimes, PickingSettings, Settings
 from lorapick.testing.playbook import Playbook, plain_pod, tell
 
 
@@ -340,3 +341,20 @@ def test_who_comes_first_of_a_flow(ordering, order):
     for name, deadline, wanted in (("q1", None, None), ("q2", 20.0, 9.0), ("q3", None, 8.0), ("q4", 10.0, None)):
         queue(book, name, deadline=deadline, first_token_by=wanted)
     assert drained(book, 4) == order
+
+
+def test_each_priority_has_its_own_bound():
+    book = one_pod(bands=(Band(priority=1, max_queued=1), Band(max_queued=2)))
+    fill(book)
+    assert queue(book, "h1", "h2", priority=1) == ["h1 waits for a place until 30", "h2 refused: 429 shed"]
+    said = next(effect.message for answer in book.answers for effect in answer if isinstance(effect, Reject))
+    assert said == "1 requests of priority 1 wait already (admission.bands)"
+    assert [line.split()[1] for line in queue(book, "q1", "q2", "q3")] == ["waits", "waits", "refused:"]
+    assert drained(book, 1) == ["h1"]
+    assert queue(book, "h3", priority=1) == ["h3 waits for a place until 30"], "who waits no longer does not count"
+
+
+def test_followers_of_a_load_count_in_their_band():
+    book = following(bands=(Band(max_queued=1),))
+    assert book.arrive("legal", id="late") == ["late refused: 429 shed"]
+    assert book.arrive("legal", id="higher", priority=3) == ["higher waits for a until 10"]

@@ -164,6 +164,10 @@ class Queues:
         """Requests that wait for an adapter."""
         return self._by_adapter[name]
 
+    def of_priority(self, priority: int) -> int:
+        """Requests of a priority that wait."""
+        return sum(len(waiters) for flow, waiters in self._flows.items() if flow[0] == priority)
+
     def wanted(self, name: AdapterName) -> bool:
         """Whether somebody waits for an adapter."""
         return name in self._by_adapter

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from lorapick.core.picking.epp.policy import NAME as PROFILES
 from lorapick.core.placement.calendar import CalendarError, week_minute
+from lorapick.model.bands import Band, Ordering
 from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
@@ -17,7 +18,6 @@ from lorapick.model.settings import (
     Fairness,
     LoadTimes,
     Objective,
-    Ordering,
     PickingSettings,
     PlacementSettings,
     PressureSettings,
@@ -147,6 +147,20 @@ def _fairness(at: At) -> Fairness:
     return Fairness(choice(*(each.value for each in Fairness))(at))
 
 
+def _bands(at: At) -> tuple[Band, ...]:
+    found = list_of(
+        record(
+            Band,
+            {"priority": integer(least=-1000, most=1000), "max_queued": integer(least=0)},
+            required=("max_queued",),
+        ),
+        unique="priority",
+    )(at)
+    if sum(band.priority is None for band in found) > 1:
+        at.refuse("has more than one band without a priority", hint="that is the one of all others", value="")
+    return found
+
+
 def _ordering(at: At) -> Ordering:
     return Ordering(choice(*(each.value for each in Ordering))(at))
 
@@ -165,6 +179,7 @@ admission: Reader[AdmissionSettings] = record(
     AdmissionSettings,
     {
         "max_queued": integer(least=0),
+        "bands": _bands,
         "max_wait": duration(most=_HOUR),
         "slot_budget": boolean,
         "fairness": _fairness,

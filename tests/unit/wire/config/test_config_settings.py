@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.model.arms import Mode
+from lorapick.model.bands import Band, Ordering
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import Settings, Weights
 from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash, verbatim
@@ -277,3 +278,18 @@ def test_a_damaged_file_gives_settings_or_placed_problems(line: int, column: int
     except ConfigError as error:
         found = error.problems
     assert all(1 <= problem.line <= len(LINES) + 2 and problem.message for problem in found)
+
+
+def test_bands_by_priority() -> None:
+    found = parse(
+        "discovery: {pods: []}\nadmission: {ordering: slo, bands: [{priority: 1, max_queued: 2}, {max_queued: 3}]}"
+    )
+    assert found.admission.ordering is Ordering.SLO
+    assert found.admission.bands == (Band(priority=1, max_queued=2), Band(max_queued=3))
+    for bands, said in (
+        ("[{max_queued: 1}, {max_queued: 2}]", "has more than one band without a priority"),
+        ("[{priority: 1, max_queued: 1}, {priority: 1, max_queued: 2}]", "twice"),
+        ("[{priority: 1}]", 'the key "max_queued" is missing'),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            parse(f"discovery: {{pods: []}}\nadmission: {{bands: {bands}}}")

@@ -7,7 +7,8 @@ section, and so does lorapick, whose admission holds anyway. Not here: lorapick'
 from collections.abc import Callable
 from typing import Any
 
-from lorapick.model.settings import Fairness, Ordering
+from lorapick.model.bands import Band, Ordering
+from lorapick.model.settings import Fairness
 from lorapick.model.units import Seconds
 from lorapick.wire.config.document import At
 from lorapick.wire.config.epp.reading import anything, go_duration, members, quantity, refused
@@ -51,6 +52,7 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
     queued: int | None = found.get("maxRequests") or None
     return Flow(
         max_queued=queued,
+        bands=_bounds(found) or None,
         max_wait=ttl,
         fairness=fairness,
         ordering=_ORDERING[_of_all(found, "orderingPolicyRef") or "fcfs-ordering-policy"],
@@ -78,31 +80,37 @@ def _readers(registry: Registry, *, open_gate: bool) -> dict[str, Reader[Any]]:
     }
 
 
-Band = dict[str, tuple[At, Plugin]]
-"""Policies of one priority, by their keys."""
+Written = dict[str, Any]
+"""One band as the file has it."""
 
 
-def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[Band]:
-    def read(at: At) -> Band:
-        why = "remove it: all priorities share flowControl.maxRequests, and higher ones take the places of lower ones"
-        found = members(
+def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[Written]:
+    def read(at: At) -> Written:
+        return members(
             at,
             {
                 "priority": integer(least=-(2**31)),
                 "maxBytes": without("remove it: lorapick bounds how many requests wait, not their bytes"),
-                "maxRequests": without(why),
+                "maxRequests": _most_queued,
                 "fairnessPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.FAIRNESS)),
                 "orderingPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.ORDERING)),
             },
         )
-        return {key: found[key] for key in ("fairnessPolicyRef", "orderingPolicyRef") if key in found}
 
     return read
 
 
+def _bounds(found: Written) -> tuple[Band, ...]:
+    """Most requests of each priority; 0 is no bound, as with llm-d."""
+    default: Written = found.get("defaultPriorityBand", {})
+    bands = [(each.get("priority", 0), each.get("maxRequests")) for each in found.get("priorityBands", ())]
+    bounds = [Band(priority=priority, max_queued=most) for priority, most in bands if most]
+    return (*bounds, Band(max_queued=default["maxRequests"])) if default.get("maxRequests") else tuple(bounds)
+
+
 def _of_all(found: dict[str, Any], key: str) -> str | None:
     """Type of all priorities' policy: lorapick has one for all of them. None: no priority names one."""
-    bands: list[Band] = [found.get("defaultPriorityBand", {}), *found.get("priorityBands", ())]
+    bands: list[Written] = [found.get("defaultPriorityBand", {}), *found.get("priorityBands", ())]
     named = [band[key] for band in bands if key in band]
     types = [plugin.type.type for _, plugin in named]
     for (place, _), type_ in zip(named, types, strict=True):

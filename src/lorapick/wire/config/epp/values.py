@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lorapick.model.bands import Band, Ordering
 from lorapick.model.disaggregation import Decide
 from lorapick.model.profiles import Profiles
-from lorapick.model.settings import Fairness, Ordering
+from lorapick.model.settings import Fairness
 from lorapick.model.units import Seconds, Tokens
 from lorapick.wire.config.document import At
 
@@ -118,6 +119,7 @@ class Flow(NamedTuple):
     """Who waits at the picker, as far as the file says; None: as configured."""
 
     max_queued: int | None = None
+    bands: tuple[Band, ...] | None = None
     max_wait: Seconds | None = None
     fairness: Fairness | None = None
     ordering: Ordering | None = None

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from epp_kit import parse
 
-from lorapick.model.settings import Ordering, Settings
+from lorapick.model.bands import Band, Ordering
+from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.config.epp import with_endpoint_picker
 
@@ -18,7 +19,7 @@ REFUSED = {
     "burst-prefix-cache": ["has no window in which requests are gathered"],
     "custom-metrics": ["customMetrics: has no counterpart", "must be GPUUtilization"],
     "encode-prefill-decode": ["has no choice of pods that encode", "deciders.encode: has no counterpart"],
-    "flow-control-bands": ["priorityBands[0].maxRequests: has no counterpart"],
+    "flow-control-bytes": ["priorityBands[0].maxBytes: has no counterpart"],
     "multimodal-embeddings": ["has no index of which pod", "has no index of which pod"],
     "peer-discovery": ["lorapick's meet in a Redis or Valkey"],
     "predicted-latency": ["a latency predictor"] * 4,
@@ -48,6 +49,8 @@ def test_it_is_refused_for_what_is_missing(name):
 def test_what_some_of_them_come_to():
     settings = with_endpoint_picker(Settings(), parse(FILES["flow-control-deadlines"].read_text()))
     assert (settings.admission.ordering, settings.admission.max_queued) == (Ordering.SLO, 500)
+    settings = with_endpoint_picker(Settings(), parse(FILES["flow-control-bands"].read_text()))
+    assert settings.admission.bands == (Band(priority=10, max_queued=100), Band(max_queued=50))
     profiles = parse(FILES["passthrough-session-affinity"].read_text()).profiles
     assert profiles.names.token == "x-session-token"
     profiles = parse(FILES["stages-by-header"].read_text()).profiles
