@@ -9,10 +9,12 @@ import pytest
 from envoy_kit import Bench, bench
 
 from lorapick.live.extproc_server import ExtProcServer
+from lorapick.model.profiles import HttpNames, Profiles
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
-from lorapick.model.settings import ServerSettings, Settings
+from lorapick.model.settings import PickingSettings, ServerSettings, Settings
 from lorapick.testing import extproc as gateway
+from lorapick.testing.profiles import profile
 
 pytestmark = pytest.mark.e2e
 
@@ -22,10 +24,13 @@ OBSERVE = pytest.mark.parametrize("observe", ["headers", "bodies"])
 
 @contextlib.asynccontextmanager
 async def stack(
-    picker: gateway.ScriptedPicker, *, body: str, observe: str = "headers"
+    picker: gateway.ScriptedPicker, *, body: str, observe: str = "headers", profiles: Profiles | None = None
 ) -> AsyncIterator[tuple[Bench, ExtProcServer]]:
     async with bench() as this:
-        settings = Settings(server=ServerSettings(body=body, observe=observe, max_body=1_000_000, drain_timeout=1.0))
+        settings = Settings(
+            server=ServerSettings(body=body, observe=observe, max_body=1_000_000, drain_timeout=1.0),
+            picking=PickingSettings(profiles=profiles),
+        )
         server = ExtProcServer(picker, settings, address=this.picker_address())
         await server.start()
         try:
@@ -175,3 +180,17 @@ async def test_a_client_that_leaves_during_a_hold(body: str) -> None:
                 break
             await asyncio.sleep(0.01)
         assert [call[0] for call in picker.heard] == ["decide", "cancelled"]
+
+
+@MODES
+async def test_a_session_gets_its_token_and_comes_back_with_it(body: str) -> None:
+    picker = gateway.ScriptedPicker()
+    profiles = Profiles(decode=profile("session-affinity-scorer"), names=HttpNames(token="x-session-token"))
+    async with stack(picker, body=body, profiles=profiles) as (this, _):
+        picker.answer = gateway.dispatch(this.pods[0].address, pods=["a-rank-0"])
+        data = b'{"model":"ad0","prompt":"x"}'
+        _, _, headers = await this.post(data=data)
+        assert headers["x-session-token"] == "ZGVmYXVsdC9hLXJhbmstMA=="
+        await this.post(data=data, headers={"x-session-token": headers["x-session-token"]})
+        asked = [call[1] for call in picker.heard if call[0] == "decide"]
+        assert [request.session_pod for request in asked] == [None, "a-rank-0"]
