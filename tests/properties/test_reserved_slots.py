@@ -4,7 +4,8 @@ The engines are played here by a least-recently-used cache of a few lines, which
 touches, loads and unloads, by whomever they were wanted (pins, operators, triggers, the placement by load).
 
 What is held is a slot that the fleet counts on: a reservation of an adapter that is not believed to be there has no
-slot yet, and its load begins when its request comes. A command that fails may have been carried out all the same.
+slot yet, and its load begins when its request comes at the latest, whoever that throws out. A command that fails may
+have been carried out all the same.
 Loads are answered before anything else happens to their pod; touches and unloads later, in any order.
 
 By nature a reserved slot can be lost, and only then (`ReservedSlots.excuse`):
@@ -76,6 +77,8 @@ ROLES = {"p-1": Role.PREFILL, "d-1": Role.DECODE, "b-1": Role.BOTH, "s-1": Role.
 ENGINES = {"s-1": ServerEngine.SGLANG}
 """Others are vLLMs. An SGLang's load ends in host memory, and its unload makes room."""
 SLOTS = 2
+MOMENT = 1e-4
+"""Seconds between two events: none are at the same time."""
 PINS = [
     PinSpec(replicas=1),
     PinSpec(replicas=2, prefill_replicas=0),
@@ -204,7 +207,7 @@ class ReservedSlots(RuleBasedStateMachine):
         self.prefilling: dict[str, Sent] = {}
         self.unseated: dict[str, tuple[str, str]] = {}
         """Requests that are at the pod that decodes, whose engine has not used their adapter for them yet."""
-        self.loading_late: dict[str, None] = {}
+        self.loading_late: dict[str, tuple[str, str]] = {}
         """Of these, the ones whose adapter was not there when they came, so that there was no slot to keep."""
         self.running: dict[str, tuple[str, str]] = {}
         self.told: list[Told] = []
@@ -255,6 +258,7 @@ class ReservedSlots(RuleBasedStateMachine):
     def apply(self, kind: type[Event], **values: Any) -> None:
         """One event, and what follows from it."""
         self.count += 1
+        self.now += MOMENT
         self.counted_on = self.believed()
         before = sum(self.fleet.state.tally.reserved_lost.values())
         effects = self.fleet.apply(kind(t=self.now, id=self.count, **values), self.now)
@@ -264,7 +268,8 @@ class ReservedSlots(RuleBasedStateMachine):
         for facts in said:
             # A fleet that is not certain may take for lost what its pod has still, never the other way.
             kept = facts["adapter"] in self.engines[str(facts["pod"])].slots
-            assert kept or facts["pod"] in self.excused, f"{facts}, by {kind.__name__}"
+            late = (facts["pod"], facts["adapter"]) in self.loading_late.values()
+            assert kept or late or facts["pod"] in self.excused, f"{facts}, by {kind.__name__}"
         for effect in effects:
             self.perform(effect)
         self.fleet.check()
@@ -314,7 +319,11 @@ class ReservedSlots(RuleBasedStateMachine):
     def reserved(self, pod: str) -> list[str]:
         """Adapters whose requests are prefilled elsewhere now, and come to this pod, or wait for a seat there."""
         coming = [each.adapter for each in self.prefilling.values() if each.decode == pod]
-        return coming + [adapter for where, adapter in self.unseated.values() if where == pod]
+        return coming + [
+            adapter
+            for request_id, (where, adapter) in self.unseated.items()
+            if where == pod and request_id not in self.loading_late
+        ]
 
     def believed(self) -> dict[tuple[str, str], None]:
         """Reserved adapters that the fleet takes to be in a slot, or on their way into one."""
@@ -340,7 +349,8 @@ class ReservedSlots(RuleBasedStateMachine):
         self.victims += victim is not None
         if victim is None or (pod, victim) not in self.counted_on or victim not in self.reserved(pod):
             return
-        assert pod in self.excused, f"{pod}: {adapter} throws out {victim}, whose request is being prefilled"
+        known = pod in self.excused or (pod, adapter) in self.loading_late.values()
+        assert known, f"{pod}: {adapter} throws out {victim}, whose request is being prefilled"
         self.lost.append((pod, victim))
 
     def report(self) -> None:
@@ -421,7 +431,7 @@ class ReservedSlots(RuleBasedStateMachine):
         self.leave(sent.prefill, sent.adapter)
         self.unseated[request_id] = (sent.decode, sent.adapter)
         if (sent.decode, sent.adapter) not in self.believed():
-            self.loading_late[request_id] = None
+            self.loading_late[request_id] = (sent.decode, sent.adapter)
         self.apply(PrefillEnded, request_id=request_id, ok=ok)
         self.apply(ResponseStarted, request_id=request_id, status=200)
 
@@ -432,9 +442,11 @@ class ReservedSlots(RuleBasedStateMachine):
         request_id = data.draw(st.sampled_from(sorted(self.unseated)))
         pod, adapter = self.unseated.pop(request_id)
         if ends:
+            self.loading_late.pop(request_id, None)
             self.apply(RequestEnded, request_id=request_id, outcome=Outcome.FAILED)
             return
         self.come(pod, request_id, adapter=adapter)
+        self.loading_late.pop(request_id, None)
         self.apply(BodyStarted, request_id=request_id)
         state = self.fleet.state
         home = state.residency.home(state.columns.row_of[pod])
@@ -454,6 +466,18 @@ class ReservedSlots(RuleBasedStateMachine):
     def answered(self, data: st.DataObject) -> None:
         """A decode ends."""
         self.finish(data.draw(st.sampled_from(sorted(self.running))))
+
+    @precondition(lambda self: len(self.running) > 1)
+    @rule(data=st.data(), apart=st.sampled_from([0.0, 0.02]))
+    def answered_together(self, data: st.DataObject, apart: float) -> None:
+        """Some end in one step of their engines, and the picker hears of them within its margin, in some order."""
+        ended = data.draw(st.permutations([*self.running]))[:4]
+        for request_id in ended:
+            self.leave(*self.running.pop(request_id))
+        for request_id in data.draw(st.permutations(ended)):
+            self.apply(ResponseStarted, request_id=request_id, status=200)
+            self.apply(RequestEnded, request_id=request_id, outcome=Outcome.SERVED, status=200)
+            self.now += apart
 
     def finish(self, request_id: str) -> None:
         """A request is answered."""

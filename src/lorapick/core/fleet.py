@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, Protocol
 
-from lorapick.core import alarms, intent, lost_slots, moving, operator, pods, prefilled, requests
+from lorapick.core import alarms, intent, lost_slots, moving, operator, pods, prefilled, requests, splitting
 from lorapick.core.invariants import check
 from lorapick.core.peers import listening
 from lorapick.core.placement import controller
@@ -126,6 +126,8 @@ class Fleet:
             answer, self._owed = [*self._owed, *answer], []
         if now >= state.placement.next_tick:
             answer = [*answer, *controller.tick(state, now=now, cause=event.id)]
+        if state.residency.rows_absent:
+            answer = [*answer, *splitting.bring_awaited(state, now=now, cause=event.id)]
         if state.peers.claims.ours:
             answer = [*answer, *listening.given_back(state, cause=event.id)]
         if state.residency.lost:

@@ -189,12 +189,18 @@ def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effec
     command = giving.ended(state, row, adapter=event.adapter, kind=Kind.TOUCH, now=now)
     shadow = state.residency.home(row).shadow
     since = command is None or command.uses != shadow.uses
-    before = OrderedDict(shadow.gpu)
+    before, last = OrderedDict(shadow.gpu), shadow.last.get(event.adapter)
+    if since and event.adapter not in before and state.residency.home(row).endangers_reserved():
+        # It may have been thrown out again by others since. Whoever counted on it would throw out what is reserved.
+        if command is not None:
+            giving.undo(state, row, command=command, now=now)
+        return release(state, row, now=now, cause=event.id) if len(state.queues) else []
     load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.COMMAND)
     if since and event.adapter in state.residency.home(row).reserved:
         # The pod may have used others after it, and nobody else's load may count on that; nor on that it has not.
         shadow.as_before(before)
         shadow.unsure[event.adapter] = None
+    shadow.answered(event.adapter, asked=command.asked if command is not None else float("-inf"), before=last)
     state.refresh(row)
     if load is not None:
         return load_over(state, load, now=now, cause=event.id)

@@ -208,11 +208,37 @@ def bring(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     if name is None or not joint(state):
         return []
     home = state.residency.home(row)
-    if home.cells[name].tier < LOADING or home.endangers_reserved():
+    absent, endangered = home.cells[name].tier < LOADING, home.endangered()
+    if (endangered is None or endangered in home.absent) if absent else endangered is not None:
         effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
         state.gates.refresh(row)
         return effects
     return []
+
+
+def bring_awaited(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
+    """Bring in who is awaited on a pod and not on its way, as soon as that may be.
+
+    Another touch was under way when it was reserved, or its own failed, or it was thrown out. Its engine would do that
+    when its request comes, and ask nobody who goes.
+    """
+    effects: list[Effect] = []
+    if not joint(state):
+        return effects
+    for row in [*state.residency.rows_absent]:
+        if state.gates.may_bring(row):
+            effects += bring_next(state, row, now=now, cause=cause)
+    return effects
+
+
+def bring_next(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
+    """The first that is awaited on a pod and is not there, or the one whose slot may be given away next."""
+    home = state.residency.home(row)
+    endangered = home.endangered()
+    name = endangered if endangered in home.absent else next(iter(home.absent))
+    effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
+    state.gates.refresh(row)
+    return effects
 
 
 # -- when it is over
@@ -237,11 +263,12 @@ def end(state: FleetState, flight: Flight, *, now: Seconds, ok: bool | None) -> 
     standby.let_go(state, flight, now=now)
     if name is None or flight.row < 0:
         flight.reserved = False
-    elif state.residency.home(flight.row).cells[name].tier < LOADING:
-        seat(state, flight, now=now)  # there is no slot to keep: its engine brings the adapter in
     elif flight.reserved:
         flight.unseated = True
         state.legs.came(flight.request.id, now=now)
+        if state.residency.home(flight.row).cells[name].tier < LOADING:
+            # There is no slot to keep yet: its engine brings the adapter in.
+            _uses(state, flight, began=state.residency.comes(flight.row, name, now=now))
     return [load] if load is not None else []
 
 
@@ -251,10 +278,15 @@ def seat(state: FleetState, flight: Flight, *, now: Seconds) -> None:
     name = flight.adapter_name
     if not reserved or name is None or flight.row < 0:
         return
-    if state.residency.claimed(flight.row, name, now=now):
+    _uses(state, flight, began=state.residency.claimed(flight.row, name, now=now))
+
+
+def _uses(state: FleetState, flight: Flight, *, began: bool) -> None:
+    """An engine uses an adapter for a request that was prefilled elsewhere; too late, if a load `began` by that."""
+    if began:
         state.tally.loads += 1
         state.tally.late_loads += 1
-        state.placement.load_began(flight.row, now=now)
+        state.placement.load_began(flight.row, now=state.now)
     state.refresh(flight.row)
 
 
@@ -272,7 +304,8 @@ def unheard(state: FleetState, flight: Flight, *, what: What, now: Seconds, caus
         _leave(state, flight, leg=leg, now=now, ok=None)
     if name is None or flight.row < 0:
         return effects
-    effects += giving.touch(state, Target(flight.row, name, Why.PAIR), now=now, cause=cause)
+    if state.residency.home(flight.row).cells[name].tier >= LOADING:
+        effects += giving.touch(state, Target(flight.row, name, Why.PAIR), now=now, cause=cause)
     state.gates.refresh(flight.row)
     return effects
 
@@ -306,17 +339,10 @@ def _leave(state: FleetState, flight: Flight, *, leg: LegInFlight, now: Seconds,
 def keep(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
     """Touch again what is reserved on a pod and would be the next to go, if the touch before it failed.
 
-    Until one succeeds no load may begin there. If nobody is in danger, bring in who is awaited there and is not on its
-    way, since another touch was under way when it was reserved, or its own failed: its engine would do that when the
-    request comes, and ask nobody who goes.
+    Until one succeeds no load may begin there.
     """
-    home = state.residency.home(row)
-    name = home.endangered()
-    if name is None and joint(state) and not state.columns.pressure[row]:
-        name = next((each for each in home.reserved if home.cells[each].tier < LOADING), None)
-    if name is None:
-        return []
-    return giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
+    name = state.residency.home(row).endangered()
+    return giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause) if name is not None else []
 
 
 def pod_gone(state: FleetState, row: int) -> list[Flight]:

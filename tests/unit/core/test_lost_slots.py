@@ -148,3 +148,49 @@ def test_no_load_counts_on_a_touch_that_was_not_answered_well(answered):
     assert home(book).endangered() == "legal"
     book.apply(events.Touched if answered else TouchFailed, pod="d2", adapter="code", **WHY[answered])
     assert home(book).endangered() == "legal"  # the touch may have made it the next to go, or not
+
+
+def running(book, *names):
+    """A request each on d2, begun one after the other; their ids."""
+    begun = []
+    for name in names:
+        book.arrive(name, **SHORT)
+        begun.append(next(reversed(book.fleet.state.flights)))
+        book.start(begun[-1])
+        book.wait(1.0)
+    return begun
+
+
+@pytest.mark.parametrize(("apart", "endangered"), [(0.01, "legal"), (0.3, None)])
+def test_of_two_that_end_at_about_the_same_time_either_may_be_the_next_to_go(apart, endangered):
+    book = book_of(max_loras=2)
+    code, legal = running(book, "code", "legal")
+    book.arrive("legal", **LONG)
+    book.end(code)
+    book.wait(apart)
+    book.end(legal)
+    assert [*home(book).shadow.gpu] == ["code", "legal"]
+    assert home(book).endangered() == endangered
+
+
+def test_a_touch_that_was_asked_for_afterwards_settles_who_goes_first():
+    book = book_of(max_loras=2)
+    for request in running(book, "code", "legal"):
+        book.end(request)
+        book.wait(0.01)
+    told = book.arrive("legal", **LONG)
+    assert [line for line in told if line.startswith("Touch")], told
+    book.wait(0.01)
+    book.apply(events.Touched, pod="d2", adapter="legal")
+    assert home(book).endangered() is None
+
+
+def test_what_runs_may_have_ended_before_the_end_that_was_just_heard_of():
+    book = book_of(max_loras=2)
+    code, _ = running(book, "code", "legal")
+    book.arrive("legal", **LONG)
+    book.end(code)
+    assert home(book).endangered() == "legal"
+    book.wait(1.0)
+    reports(book)
+    assert home(book).endangered() is None, "its end would have been heard of by now"

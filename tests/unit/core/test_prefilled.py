@@ -4,7 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from lorapick.core.admission.leg_times import UNSEEN
+from lorapick.core.placement import giving, guard
+from lorapick.core.placement.targets import Target
 from lorapick.model import events
+from lorapick.model.placement import Why
 from lorapick.model.pods import Pod, Role
 from lorapick.model.requests import Outcome
 from lorapick.model.settings import BudgetSettings, Settings
@@ -85,6 +88,38 @@ def test_who_had_to_stand_back_for_another_touch_is_brought_in_after_it():
     assert "Touch" in book.arrive("legal", **LONG)
     assert "Touch" not in book.arrive("code", **LONG), "one touch at a time"
     assert book.tier("d2", "code") == "disk"
-    book.apply(events.Touched, pod="d2", adapter="legal")
-    told = book.report("d2")
+    told = book.apply(events.Touched, pod="d2", adapter="legal")
     assert "Touch" in told and book.tier("d2", "code") == "loading"
+
+
+@pytest.mark.parametrize("slots", [2, 6])
+def test_until_who_is_awaited_is_on_its_way_nobody_else_loads_into_the_last_slots_there(slots):
+    book = Playbook(
+        pods=(pod("p1", Role.PREFILL), small("d2", slots=slots)), adapters=("legal", "code", "sql"), settings=AT_ONCE
+    )
+    book.use("legal", "d2")
+    book.arrive("code", **LONG)
+    state = book.fleet.state
+    row = state.columns.row_of["d2"]
+    book.apply(events.TouchFailed, pod="d2", adapter="code", why="HTTP 500")
+    assert [*state.residency.home(row).absent] == ["code"]
+    assert state.gates.may_bring(row)
+    assert bool(state.columns.pressure[row]) is (slots == 2)
+    assert "Touch" in book.wait(3.0) and not state.residency.rows_absent
+
+
+def test_no_command_throws_anybody_out_while_somebody_is_awaited_there_who_is_not_on_the_way():
+    names = ("legal", "code", "sql", "docs")
+    book = Playbook(pods=(pod("p1", Role.PREFILL), small("d2", slots=2)), adapters=names, settings=AT_ONCE)
+    for name in ("sql", "legal"):
+        book.use(name, "d2")
+        book.wait(1.0)
+    book.report("d2")
+    state = book.fleet.state
+    row = state.columns.row_of["d2"]
+    target = Target(row, "docs", Why.OPERATOR)
+    assert guard.refuse(state, target, now=book.now) != "evicts_kept"
+    giving.touch(state, Target(row, "legal", Why.OPERATOR), now=book.now, cause=0)
+    book.arrive("code", **LONG)  # its own touch has to wait
+    assert [*state.residency.home(row).absent] == ["code"]
+    assert guard.refuse(state, target, now=book.now) == "evicts_kept"

@@ -15,6 +15,7 @@ from lorapick.core.columns import CODE, PodColumns
 from lorapick.core.placement.keeping import Keeps
 from lorapick.core.podload import PodLoad
 from lorapick.core.residency.table import Residency
+from lorapick.model.disaggregation import Choice
 from lorapick.model.reasons import Reason
 from lorapick.model.settings import Settings
 from lorapick.model.units import Seconds
@@ -30,6 +31,7 @@ class Gates:
 
     __slots__ = (
         "_at_once",
+        "_brings",
         "_closed",
         "_columns",
         "_loads",
@@ -65,6 +67,7 @@ class Gates:
         self._share = settings.budgets.pods_loading_share
         self._at_once = settings.budgets.loads_at_once
         self._slots = settings.admission.slot_budget
+        self._brings = settings.disaggregation.choice is Choice.JOINT
         self.recount()
 
     def switch(self, *, on: bool) -> None:
@@ -110,6 +113,7 @@ class Gates:
         return home.shadow.gpu_slots - len(home.in_use)
 
     def _write(self, row: int) -> None:
+        self._residency.look(row)
         code, left = self._of(row)
         self._columns.press(row, code)
         self._columns.leave(row, left, kept=self._kept(row))
@@ -139,15 +143,32 @@ class Gates:
         if not self.on:
             return code, inf
         home = self._residency.home(row)
-        # Where nobody is, a load harms nobody.
-        harms = load.in_flight > 0 and not home.loading
-        if not code and (home.loading >= self._at_once or (self._closed and harms) or row in self.claims):
-            code = _BUDGET
-        keeps = self.keeps.get(row)
-        if not code and keeps is not None and keeps.endangered(home) is not None:
-            code = _BUDGET  # until a touch has made another adapter the next to go
-        if not code and home.endangers_reserved():
-            code = _BUDGET  # until the request that it is reserved for has come
+        # Who is awaited there comes in before anybody who is not: once its request has come its engine asks nobody.
+        awaited = self._brings and bool(home.absent) and home.shadow.free <= len(home.absent)
+        claimed = row in self.claims or awaited
+        code = code or (_BUDGET if claimed else self._load_code(row))
         if not self._slots:
             return code, inf
         return code, 0.0 if self._turns.taken(row) else home.shadow.gpu_slots - len(home.in_use)
+
+    def may_bring(self, row: int) -> bool:
+        """Whether a load of somebody who is awaited on a pod may begin now."""
+        return not _PRESSURE[self._loads[row].pressure_tier] and not self._load_code(row, harmless=True)
+
+    def _load_code(self, row: int, *, harmless: bool = False) -> int:
+        """Why no load may begin on a pod, for whomever; 0: one may.
+
+        It would be `harmless` to throw out a reserved adapter that does not count as being there, to bring it in.
+        """
+        home = self._residency.home(row)
+        # Where nobody is, a load harms nobody.
+        harms = self._loads[row].in_flight > 0 and not home.loading
+        if home.loading >= self._at_once or (self._closed and harms):
+            return _BUDGET
+        keeps = self.keeps.get(row)
+        if keeps is not None and keeps.endangered(home) is not None:
+            return _BUDGET  # until a touch has made another adapter the next to go
+        endangered = home.endangered()
+        if endangered is not None and not (harmless and endangered in home.absent):
+            return _BUDGET  # until the request that it is reserved for has come
+        return 0

@@ -164,7 +164,8 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
     victim = home.shadow.next_out(home.busy)
     if victim is None:
         return ALL_BUSY
-    if home.endangers_reserved() or protected(state, target, victim=victim):
+    awaited = any(name != target.adapter for name in home.absent)
+    if awaited or home.endangers_reserved() or protected(state, target, victim=victim):
         return EVICTS_KEPT
     if target.why is Why.REGISTER and not state.residency.registry.accepting(target.adapter):
         return None  # nobody can serve it at all

@@ -35,6 +35,8 @@ class Beliefs:
         self._loads = LoadsUnderWay()
         self.rows_loading = 0
         """Pods on which some load is under way."""
+        self.rows_absent: dict[int, None] = {}
+        """Pods on which a reserved adapter is in no slot, nor on its way into one."""
         self._clocks: dict[int, LoadClock] = {}
         self.changes: list[Change] = []
         """What came to another tier since somebody emptied this (`Fleet.apply` does, before each event)."""

@@ -116,8 +116,8 @@ class PodResidency:
     """Cells and shadow of one pod."""
 
     __slots__ = (
-        "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "process_start", "reserved",
-        "row", "shadow", "told",
+        "absent", "began", "caches", "cells", "excused", "in_use", "loading", "looked", "name", "now", "process_start",
+        "reserved", "row", "shadow", "told",
     )  # fmt: skip
 
     def __init__(self, row: int, pod: Pod, *, now: Seconds, shadow: Shadow | None = None) -> None:
@@ -138,8 +138,12 @@ class PodResidency:
         """Adapters with requests in flight, or on their way into a slot: what the pod's batch has to have room for."""
         self.reserved: dict[AdapterName, None] = {}
         """Adapters of requests that are still being prefilled elsewhere; in use as well."""
+        self.absent: dict[AdapterName, None] = {}
+        """Of these, the ones that are in no slot, nor on their way into one."""
         self.loading = 0
         """Loads under way."""
+        self.now: Seconds = now
+        """When somebody last looked who may load here. What was uncertain then is at most as uncertain since."""
         self.excused = False
         """Whether more adapters are in use than there are slots through no pick of ours: a fallback, a command, a
         request of somebody else's, slots that were taken away."""
@@ -152,6 +156,15 @@ class PodResidency:
             self.in_use.pop(name, None)
             if self.excused:
                 self.excuse()
+        if name in self.reserved and cell.tier < Tier.LOADING:
+            self.absent[name] = None
+        else:
+            self.absent.pop(name, None)
+
+    def maybe_unused(self, name: AdapterName, cell: Cell) -> None:
+        """A load is over that began for a request of ours: where all these wait for seats, nobody has used it yet."""
+        if cell.in_flight == cell.reserved > 0 and name in self.shadow.gpu:
+            self.shadow.unsure[name] = None
 
     def excuse(self) -> None:
         """Something came into use that was not picked, or the number of slots changed."""
@@ -188,6 +201,14 @@ class PodResidency:
 
     def endangered(self) -> AdapterName | None:
         """The reserved adapter that the next load may throw out; None: it would throw out another, or nobody."""
-        if not self.reserved or self.shadow.free > 0:
+        shadow = self.shadow
+        if not self.reserved or shadow.free > 0:
             return None
-        return next((name for name in self.shadow.may_go(self.busy) if name in self.reserved), None)
+        may_go = shadow.may_go(self.busy)
+        found = next((name for name in may_go if name in self.reserved), None)
+        if found is not None or not may_go:
+            return found
+        # What runs may have ended before the end of another that we have just heard of.
+        oldest = next((name for name in may_go if name not in shadow.unsure), may_go[0])
+        running = (name for name in self.reserved if name in shadow.gpu and name not in shadow.pinned)
+        return next((name for name in running if shadow.precedes(name, oldest, now=self.now)), None)

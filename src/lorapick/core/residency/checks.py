@@ -21,6 +21,9 @@ def check(residency: Residency) -> None:
         assert home.loading == loads, f"{home.name}: counts {home.loading} loads, cells say {loads}"
         used = {name for name, cell in home.cells.items() if cell.in_use}
         assert set(home.in_use) == used, f"{home.name}: {sorted(home.in_use)} are in use, cells say {sorted(used)}"
+        absent = {name for name in home.reserved if home.cells[name].tier < Tier.LOADING}
+        assert set(home.absent) == absent, f"{home.name}: {sorted(home.absent)} are absent, cells say {sorted(absent)}"
+        assert (home.row in residency.rows_absent) == bool(absent), f"{home.name}: absent are {sorted(absent)}"
     rows = sum(home.loading > 0 for home in residency.homes())
     assert residency.rows_loading == rows, f"counts {residency.rows_loading} pods that load, cells say {rows}"
     residency.registry.check()

@@ -28,6 +28,10 @@ class Moves(Beliefs):
         self._move_down(home, home.shadow.shrink(home.busy), now=self._clock())
         self._columns.free_slots[row] = home.shadow.free
 
+    def look(self, row: int) -> None:
+        """From now on what is uncertain on a pod is judged as of now."""
+        self._pods[row].now = self._clock()
+
     def doubted(self, row: int, name: AdapterName, *, tier: Tier, now: Seconds) -> None:
         """What was to bring an adapter into a slot failed: it counts as being in `tier`.
 
@@ -97,8 +101,11 @@ class Moves(Beliefs):
         self._columns.free_slots[home.row] = home.shadow.free
 
     def _lose(self, home: PodResidency, name: AdapterName, *, cell: Cell, tier: Tier, known: bool) -> None:
-        """An adapter comes to another tier by what its engine does: note it if a slot was reserved for it."""
-        if cell.reserved and cell.tier is _IDLE and tier < _LOADING:
+        """An adapter comes to another tier by what its engine does: note it if a slot was reserved for it.
+
+        One that only should have been there by now is not lost: nothing has shown that it came.
+        """
+        if cell.reserved and cell.proven and cell.tier is _IDLE and tier < _LOADING:
             self.lost.append(Lost(home.name, name, known))
 
     def _move(
@@ -127,6 +134,12 @@ class Moves(Beliefs):
         cell.source = source
         self._write(home, name)
 
+    def _note_absent(self, home: PodResidency) -> None:
+        if home.absent:
+            self.rows_absent[home.row] = None
+        else:
+            self.rows_absent.pop(home.row, None)
+
     def _write_all(self, home: PodResidency) -> None:
         for name in self._columns.adapters:
             self._write(home, name)
@@ -135,5 +148,6 @@ class Moves(Beliefs):
         cell = home.cells.get(name)
         if cell is not None:
             home.count_use(name, cell)
+            self._note_absent(home)
         codes = self._columns.adapters.get(name) or self._columns.adapter_row(name)
         codes[home.row] = self.code(home, name)

@@ -21,29 +21,29 @@ LRU = "lru"
 class RetainedShadow(Shadow):
     """`gpu` and `cpu` stay in LRU order, which is the order of candidates: the first of equals leaves."""
 
-    __slots__ = ("_clock", "_retention")
+    __slots__ = ("_now", "_retention")
 
     def __init__(self, retention: Retention, *, clock: Callable[[], Seconds]) -> None:
-        super().__init__(gpu_slots=1, cpu_slots=1)
+        super().__init__(gpu_slots=1, cpu_slots=1, clock=clock)
         self._retention = retention
-        self._clock = clock
+        self._now = clock
 
     def asked(self, name: AdapterName) -> None:
         """A request for `name` was sent here."""
-        self._retention.used(name, self._clock())
+        self._retention.used(name, self._now())
 
     def touch(self, name: AdapterName) -> bool:
         """Make `name` the newest on both levels if it is on the GPU; whether it is."""
         there = super().touch(name)
         if there:
-            self._retention.touched(name, self._clock())
+            self._retention.touched(name, self._now())
         return there
 
     def victims(self, candidates: Iterator[AdapterName], count: int, *, leaves_for: Tier) -> list[AdapterName]:
         """Whoever is worth least to the policy."""
         left, chosen = [*candidates], list[AdapterName]()
         while left and len(chosen) < count:
-            least = self._retention.least(left, now=self._clock(), leaves_for=leaves_for)
+            least = self._retention.least(left, now=self._now(), leaves_for=leaves_for)
             left.remove(least)
             chosen.append(least)
         return chosen
@@ -56,12 +56,12 @@ class RetainedShadow(Shadow):
     def enter(self, name: AdapterName) -> None:
         """It comes into a slot."""
         super().enter(name)
-        self._retention.loaded(name, self._clock())
+        self._retention.loaded(name, self._now())
 
     def forget(self, name: AdapterName) -> None:
         """It left both levels."""
         super().forget(name)
-        self._retention.removed(name, self._clock())
+        self._retention.removed(name, self._now())
 
     def recall(self, used: Sequence[AdapterName], busy: Callable[[AdapterName], bool]) -> dict[AdapterName, Tier]:
         """These ran since the last look, so each was on the GPU then, whoever had to leave for it."""
@@ -74,7 +74,7 @@ class RetainedShadow(Shadow):
     def clear(self) -> None:
         """The engine restarted, and its policy with it."""
         for name in [*self.cpu]:
-            self._retention.removed(name, self._clock())
+            self._retention.removed(name, self._now())
         super().clear()
 
 
@@ -83,7 +83,7 @@ def shadow_of(
 ) -> Shadow:
     """The shadow of a pod's caches, with one slot on each level."""
     if pod.eviction == LRU:
-        return Shadow(gpu_slots=1, cpu_slots=1)
+        return Shadow(gpu_slots=1, cpu_slots=1, clock=clock)
     return RetainedShadow(EVICTIONS[pod.eviction](settings, _facts(load_times)), clock=clock)
 
 

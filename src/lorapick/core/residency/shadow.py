@@ -12,17 +12,33 @@ the shadow must be able to disagree with it.
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from lorapick.model.tiers import Tier
-from lorapick.model.units import AdapterName
+from lorapick.model.units import AdapterName, Seconds
+
+DISORDER: Seconds = 0.1
+"""Seconds by which the word of a use may come later than that of another: steps that end requests take milliseconds,
+and each end has its own way through the engine's server and Envoy."""
+
+
+class Use(NamedTuple):
+    """When an adapter was used last, as far as anybody can know."""
+
+    after: Seconds
+    by: Seconds
 
 
 class Shadow:
     """Two LRU levels, least recently used first."""
 
-    __slots__ = ("cpu", "cpu_slots", "deferred", "doubtful", "gpu", "gpu_slots", "pinned", "unsure", "uses")
+    __slots__ = (
+        "clock", "cpu", "cpu_slots", "deferred", "doubtful", "gpu", "gpu_slots", "last", "pinned", "unsure", "uses",
+    )  # fmt: skip
 
-    def __init__(self, *, gpu_slots: int, cpu_slots: int) -> None:
+    def __init__(self, *, gpu_slots: int, cpu_slots: int, clock: Callable[[], Seconds] | None = None) -> None:
+        """Without a clock the order in which we hear of uses counts as theirs."""
+        self.clock = clock
         self.gpu: OrderedDict[AdapterName, None] = OrderedDict()
         self.cpu: OrderedDict[AdapterName, None] = OrderedDict()
         self.deferred: dict[AdapterName, None] = {}
@@ -37,6 +53,8 @@ class Shadow:
         """Adapters that the engine says it never evicts from a level that they are on."""
         self.uses = 0
         """Counts changes of the order on the GPU by uses."""
+        self.last: dict[AdapterName, Use] = {}
+        """Of those in `gpu`, as far as it is known; `gpu` itself is in the order in which we heard of uses."""
         self.resize(gpu_slots=gpu_slots, cpu_slots=cpu_slots)
 
     def resize(self, *, gpu_slots: int, cpu_slots: int) -> None:
@@ -55,6 +73,7 @@ class Shadow:
         self.uses += 1
         self.gpu.move_to_end(name)
         self.cpu.move_to_end(name)
+        self.heard(name)
         return True
 
     def use(
@@ -110,6 +129,7 @@ class Shadow:
         tiers: dict[AdapterName, Tier] = {}
         for name in names:
             del self.gpu[name]
+            self.last.pop(name, None)
             self.unsure.pop(name, None)
             tiers[name] = self.doubtful.pop(name, Tier.CPU)
             if tiers[name] is not Tier.CPU:
@@ -126,14 +146,43 @@ class Shadow:
         """Who would make room for a newcomer; None: everybody is busy."""
         return next((name for name in self.gpu if not busy(name)), None)
 
+    def heard(self, name: AdapterName) -> None:
+        """A use is heard of now."""
+        if self.clock is not None:
+            now, before = self.clock(), self.last.get(name)
+            after = now - DISORDER
+            self.last[name] = Use(max(after, before.after) if before is not None else after, now)
+
+    def answered(self, name: AdapterName, *, asked: Seconds, before: Use | None) -> None:
+        """A use that was `asked` for has happened since, however late its answer; what was known `before` holds too."""
+        if self.clock is not None:
+            self.last[name] = Use(max(asked, before.after) if before is not None else asked, self.clock())
+
     def may_go(self, busy: Callable[[AdapterName], bool]) -> list[AdapterName]:
-        """All who may make room for a newcomer, as nobody knows which uses that were asked for have happened."""
+        """All who may make room for a newcomer.
+
+        Nobody knows which uses that were asked for have happened, nor in which order those did that we heard of at
+        about the same time.
+        """
         names: list[AdapterName] = []
         while (name := self.next_out(lambda held: busy(held) or held in names)) is not None:
             names.append(name)
             if name not in self.unsure:
-                break
+                return [
+                    *dict.fromkeys(names + [each for each in self.gpu if self.precedes(each, name) and not busy(each)])
+                ]
         return names
+
+    def precedes(self, name: AdapterName, other: AdapterName, *, now: Seconds | None = None) -> bool:
+        """Whether `name`, which we heard of later, may have been used last before `other` was.
+
+        With `now` its last use may have been at any time until now, or still be: nobody has told us.
+        """
+        last, least = self.last.get(name), self.last.get(other)
+        if name == other or least is None or (last is None and now is None):
+            return False
+        after = last.after if last is not None else float("-inf")
+        return (after if now is None else max(after, now - DISORDER)) < least.by
 
     def victims(self, candidates: Iterator[AdapterName], count: int, *, leaves_for: Tier) -> list[AdapterName]:
         """Who of `candidates`, which come in the order of their last use, makes room; fewer when there are no more."""
@@ -146,6 +195,7 @@ class Shadow:
         self.gpu[name] = None
         self.cpu[name] = None
         self.cpu.move_to_end(name)
+        self.heard(name)
 
     def forget(self, name: AdapterName) -> None:
         """It left both levels."""
@@ -165,6 +215,8 @@ class Shadow:
     def order(self, used: Sequence[AdapterName]) -> None:
         """These were used in this order, oldest first, and after all others; who is where is known otherwise."""
         self.uses += 1
+        for name in used:
+            self.last.pop(name, None)  # it is later than all that we heard of otherwise
         for level in (self.gpu, self.cpu):
             for name in used:
                 if name in level:
@@ -186,6 +238,7 @@ class Shadow:
         before = {name: self.level(name) for name in self.cpu}
         self.gpu = OrderedDict.fromkeys(name for name in order if name in fits)
         self.cpu = OrderedDict.fromkeys(order)
+        self.last = {name: use for name, use in self.last.items() if name in self.gpu and name not in recent}
         self._trim_host()
         self.doubtful = {name: tier for name, tier in self.doubtful.items() if name in self.gpu and name not in recent}
         now = {name: self.level(name) for name in order}
@@ -214,6 +267,7 @@ class Shadow:
     def drop(self, name: AdapterName, tier: Tier) -> None:
         """The adapter left for `tier` (CPU keeps its host copy)."""
         self.gpu.pop(name, None)
+        self.last.pop(name, None)
         self.unsure.pop(name, None)
         self.doubtful.pop(name, None)
         self.deferred.pop(name, None)
@@ -226,6 +280,7 @@ class Shadow:
         """Take over what the engine reports, except of whom is `kept`; known order stays, newcomers count as newest."""
         self.gpu = OrderedDict.fromkeys(_in_old_order(self.gpu, gpu))
         self.cpu = OrderedDict.fromkeys(_in_old_order(self.cpu, [*cpu, *gpu]))
+        self.last = {name: use for name, use in self.last.items() if name in self.gpu}
         self.doubtful = {name: tier for name, tier in self.doubtful.items() if name in self.gpu and name in kept}
         for name in self.gpu:
             self.deferred.pop(name, None)
@@ -237,6 +292,7 @@ class Shadow:
         self.deferred.clear()
         self.doubtful.clear()
         self.unsure.clear()
+        self.last.clear()
         self.pinned = {}
 
     @property

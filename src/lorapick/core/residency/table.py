@@ -74,6 +74,7 @@ class Residency(PeerMoves):
                     Change(now, home.name, name, cell.tier, Tier.DISK, cell.since, cell.came_from, restart=True)
                 )
         self._active.pop(row, None)
+        self.rows_absent.pop(row, None)
         del self._clocks[row]
         self.registry.gone(row)
         self.rows_loading -= home.loading > 0
@@ -157,8 +158,13 @@ class Residency(PeerMoves):
     def claimed(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
         """A request whose slot was reserved is at the pod now; return whether a load of its adapter begins."""
         home = self._pods[row]
+        self._release(home, name, cell=home.cells[name])
+        return self.comes(row, name, now=now)
+
+    def comes(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
+        """The pod has a request that it will use the adapter for; return whether a load of it begins."""
+        home = self._pods[row]
         cell = home.cells[name]
-        self._release(home, name, cell=cell)
         home.shadow.asked(name)
         if not home.shadow.touch(name):
             self._use(home, name, now=now)
@@ -169,11 +175,12 @@ class Residency(PeerMoves):
             self._write(home, name)
         return begins
 
-    @staticmethod
-    def _release(home: PodResidency, name: AdapterName, *, cell: Cell) -> None:
+    def _release(self, home: PodResidency, name: AdapterName, *, cell: Cell) -> None:
         cell.reserved -= 1
         if not cell.reserved:
             home.reserved.pop(name, None)
+            home.absent.pop(name, None)
+            self._note_absent(home)
 
     def ran(self, row: int, name: AdapterName, *, now: Seconds, kind: Evidence = Evidence.ANSWER) -> EndedLoad | None:
         """Something shows that the pod ran the adapter just now: it is on the GPU. Return the load that this ended."""
@@ -232,6 +239,7 @@ class Residency(PeerMoves):
             elif cell.expected <= now:
                 ended.append(EndedLoad(row, name, cell.came_from))
                 self._arrive(self._pods[row], name, cell=cell, now=now, source=cell.source)
+                self._pods[row].maybe_unused(name, cell)
         self._loads.look_again()
         return ended
 
@@ -344,6 +352,7 @@ class Residency(PeerMoves):
             tier = listed.place(name, before=cell.tier)
             if cell.tier is _LOADING:
                 ended.append(EndedLoad(home.row, name, cell.came_from))
+                home.maybe_unused(name, cell)
             self._lose(home, name, cell=cell, tier=tier, known=True)
             self._move(home, name, cell=cell, tier=tier, now=now, source=Source.REPORTED)
         return ended

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lorapick.core.residency.shadow import Shadow
+from lorapick.core.residency.shadow import DISORDER, Shadow
 from lorapick.model.tiers import Tier
 
 
@@ -151,3 +151,64 @@ def test_who_was_told_to_be_used_may_go_first_or_not():
     assert shadow.may_go(busy) == []
     shadow.touch("a")
     assert shadow.may_go(idle) == ["b"]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def used_at(*uses, slots=3):
+    """A shadow that heard of uses at these times."""
+    clock = Clock()
+    shadow = Shadow(gpu_slots=slots, cpu_slots=slots, clock=clock)
+    for name, clock.now in uses:
+        shadow.use(name, idle)
+    return shadow, clock
+
+
+def test_the_order_of_uses_heard_of_at_about_the_same_time_is_not_known():
+    shadow, _ = used_at(("a", 1.0), ("b", 1.0 + DISORDER / 2), ("c", 1.5))
+    assert shadow.may_go(idle) == ["a", "b"]
+    assert shadow.may_go(lambda name: name == "a") == ["b"]
+
+
+def test_a_use_that_was_asked_for_after_another_was_heard_of_came_after_it():
+    shadow, clock = used_at(("a", 1.0), ("b", 1.01), ("c", 1.02))
+    before = shadow.last["b"]
+    clock.now = 1.05
+    shadow.touch("b")
+    assert shadow.may_go(idle) == ["a", "c", "b"]
+    shadow.answered("b", asked=1.03, before=before)
+    assert shadow.may_go(idle) == ["a", "c"]
+    clock.now = 5.0
+    shadow.touch("b")
+    shadow.answered("b", asked=0.5, before=None)
+    assert shadow.may_go(idle) == ["a", "c", "b"], "however late it is answered"
+
+
+def test_what_the_engine_says_of_the_order_counts():
+    shadow, _ = used_at(("a", 1.0), ("b", 1.01), ("c", 1.02))
+    shadow.order(["b"])
+    assert shadow.may_go(idle) == ["a", "c"]
+
+
+def test_who_left_is_forgotten_and_without_a_clock_the_order_is_taken_as_heard():
+    shadow, _ = used_at(("a", 1.0), ("b", 1.01), ("c", 1.02), slots=2)
+    assert [*shadow.last] == ["b", "c"]
+    shadow.drop("b", Tier.CPU)
+    assert [*shadow.last] == ["c"]
+    shadow.clear()
+    assert not shadow.last
+    plain = Shadow(gpu_slots=2, cpu_slots=2)
+    plain.use("a", idle)
+    plain.use("b", idle)
+    assert plain.may_go(idle) == ["a"]
+
+
+def test_what_may_run_still_may_have_ended_before_a_use_just_heard_of():
+    shadow, _ = used_at(("b", 0.5), ("a", 1.0))
+    assert shadow.precedes("b", "a", now=1.0) and not shadow.precedes("b", "a", now=1.0 + 2 * DISORDER)
+    assert not shadow.precedes("a", "a", now=1.0)
