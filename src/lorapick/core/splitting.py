@@ -208,16 +208,23 @@ def bring(state: FleetState, flight: Flight, *, row: int, now: Seconds, cause: i
     if name is None or not joint(state):
         return []
     home = state.residency.home(row)
-    absent, endangered = home.cells[name].tier < LOADING, home.endangered()
-    if (endangered is None or endangered in home.absent) if absent else endangered is not None:
-        effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
-        state.gates.refresh(row)
-        return effects
-    return []
+    endangered = home.endangered()
+    if home.cells[name].tier >= LOADING or (endangered is not None and endangered not in home.absent):
+        return _touch(state, row, name=endangered, now=now, cause=cause)
+    return _touch(state, row, name=name, now=now, cause=cause)
+
+
+def _touch(state: FleetState, row: int, *, name: AdapterName | None, now: Seconds, cause: int) -> list[Effect]:
+    """Have a pod use an adapter for a request that will come, unless there is none to."""
+    if name is None:
+        return []
+    effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
+    state.gates.refresh(row)
+    return effects
 
 
 def bring_awaited(state: FleetState, *, now: Seconds, cause: int) -> list[Effect]:
-    """Bring in who is awaited on a pod and not on its way, as soon as that may be.
+    """Bring in who is awaited on a pod and not on its way, as soon as that may be; before, touch whom that endangers.
 
     Another touch was under way when it was reserved, or its own failed, or it was thrown out. Its engine would do that
     when its request comes, and ask nobody who goes.
@@ -226,18 +233,11 @@ def bring_awaited(state: FleetState, *, now: Seconds, cause: int) -> list[Effect
     if not joint(state):
         return effects
     for row in [*state.residency.rows_absent]:
-        if state.gates.may_bring(row):
-            effects += bring_next(state, row, now=now, cause=cause)
-    return effects
-
-
-def bring_next(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effect]:
-    """The first that is awaited on a pod and is not there, or the one whose slot may be given away next."""
-    home = state.residency.home(row)
-    endangered = home.endangered()
-    name = endangered if endangered in home.absent else next(iter(home.absent))
-    effects = giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause)
-    state.gates.refresh(row)
+        home = state.residency.home(row)
+        endangered = home.endangered()
+        name = endangered or next(iter(home.absent))
+        if state.gates.may_bring(row) if name in home.absent else home.has_idle():
+            effects += _touch(state, row, name=name, now=now, cause=cause)
     return effects
 
 
@@ -341,8 +341,7 @@ def keep(state: FleetState, row: int, *, now: Seconds, cause: int) -> list[Effec
 
     Until one succeeds no load may begin there.
     """
-    name = state.residency.home(row).endangered()
-    return giving.touch(state, Target(row, name, Why.PAIR), now=now, cause=cause) if name is not None else []
+    return _touch(state, row, name=state.residency.home(row).endangered(), now=now, cause=cause)
 
 
 def pod_gone(state: FleetState, row: int) -> list[Flight]:

@@ -3,10 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
+from lorapick.core import splitting
 from lorapick.core.admission.leg_times import UNSEEN
 from lorapick.core.placement import giving, guard
 from lorapick.core.placement.targets import Target
 from lorapick.model import events
+from lorapick.model.effects import Touch
 from lorapick.model.placement import Why
 from lorapick.model.pods import Pod, Role
 from lorapick.model.requests import Outcome
@@ -123,3 +125,20 @@ def test_no_command_throws_anybody_out_while_somebody_is_awaited_there_who_is_no
     book.arrive("code", **LONG)  # its own touch has to wait
     assert [*state.residency.home(row).absent] == ["code"]
     assert guard.refuse(state, target, now=book.now) == "evicts_kept"
+
+
+def test_whom_it_would_throw_out_is_touched_before_who_is_awaited_comes_in():
+    names = ("legal", "code", "sql")
+    book = Playbook(pods=(pod("p1", Role.PREFILL), small("d2", slots=2)), adapters=names, settings=AT_ONCE)
+    for name in ("legal", "sql"):
+        book.use(name, "d2")
+        book.wait(1.0)
+    state = book.fleet.state
+    row = state.columns.row_of["d2"]
+    assert "Touch" in book.arrive("legal", **LONG)
+    book.apply(events.TouchFailed, pod="d2", adapter="legal", why="HTTP 500")
+    state.residency.reserve(row, "code")
+    home = state.residency.home(row)
+    assert home.endangered() == "legal" and [*home.absent] == ["code"] and home.has_idle()
+    told = splitting.bring_awaited(state, now=book.now + 5.0, cause=0)
+    assert [(each.pod, each.adapter) for each in told if isinstance(each, Touch)] == [("d2", "legal")]

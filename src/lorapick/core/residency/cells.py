@@ -195,6 +195,10 @@ class PodResidency:
         cell = self.cells.get(name)
         return cell is not None and (cell.in_flight > cell.reserved or cell.active or cell.tier is Tier.LOADING)
 
+    def has_idle(self) -> bool:
+        """Whether somebody without a reservation may make room, once that is the one used longest ago."""
+        return any(name not in self.reserved and not self.busy(name) for name in self.shadow.gpu)
+
     def endangers_reserved(self) -> bool:
         """Whether a load may lead to the loss of a reserved slot: its engine may not know yet that it is."""
         return self.endangered() is not None
