@@ -8,6 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 from lorapick.core import splitting
+from lorapick.core.admission import saturation
 from lorapick.core.case import Case, journal, pick_value, reject, with_leg
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.facts import note_cold
@@ -41,6 +42,8 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
     deadline = flight.request.deadline
     if deadline is not None and now >= deadline:
         return [reject(case, Reason.DEADLINE, message="its deadline has passed")]
+    if flight.request.priority < 0 and (full := _saturated(case)) is not None:
+        return [full]
     row = state.turns.row_of(flight.adapter_name) if flight.adapter_name is not None else -1
     if row < 0:
         return _answer(case)
@@ -49,6 +52,19 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
         return _answer(case)
     finally:
         state.gates.refresh(row)
+
+
+def _saturated(case: Case) -> Effect | None:
+    """The refusal of a request of priority below 0 while the pods together are saturated."""
+    thresholds = case.state.settings.admission.saturation
+    if thresholds is None:
+        return None
+    level = saturation.level(case.state.columns, thresholds, now=case.now)
+    if level < saturation.FULL:
+        return None
+    priority = case.flight.request.priority
+    text = f"its priority is {priority}, below 0 (objectives), and the pods are saturated: {level:.2f} of 1"
+    return reject(case, Reason.SHED, message=f"{text} (admission.saturation)")
 
 
 def _answer(case: Case) -> list[Effect]:

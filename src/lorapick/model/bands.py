@@ -1,4 +1,4 @@
-"""Requests that wait: how many of a priority, and who of a flow comes first.
+"""Requests that wait: how many of a priority, who of a flow comes first, and when nobody below 0 is taken.
 
 In: nothing. Out: values of the section `admission`. Not here: who waits (see `core.admission.queues`).
 """
@@ -6,6 +6,8 @@ In: nothing. Out: values of the section `admission`. Not here: who waits (see `c
 from enum import StrEnum
 
 import msgspec
+
+from lorapick.model.units import Ratio
 
 
 class Ordering(StrEnum):
@@ -25,3 +27,14 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None
     """None: each of those that no other band names."""
     max_queued: int
+
+
+class SaturationSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """When the pods together count as saturated: the mean over pods of max(queue / `queue`, KV usage / `kv`) is 1.
+
+    llm-d's utilisation detector and its defaults.
+    """
+
+    queue: float = 5.0
+    """Requests in a pod's queue."""
+    kv: Ratio = 0.8

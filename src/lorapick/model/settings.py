@@ -9,7 +9,7 @@ import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
 from lorapick.model.arms import Mode
-from lorapick.model.bands import Band, Ordering
+from lorapick.model.bands import Band, Ordering, SaturationSettings
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.profiles import Profiles
@@ -100,6 +100,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     ordering: Ordering = Ordering.FCFS
     patience: Seconds = 2.0
     """Who has waited for so long comes before those of the same priority that have not."""
+    saturation: SaturationSettings | None = None
+    """From when on priorities below 0 are shed, whether or not some pod has room; None: when none has."""
     probation_slots_share: Ratio = 0.1
 
 

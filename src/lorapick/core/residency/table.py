@@ -15,10 +15,10 @@ Not here: who should be where (`core.placement`), which names pods accept (`core
 from collections.abc import Callable
 
 from lorapick.core.columns import PodColumns
-from lorapick.core.residency.cells import Cell, EndedLoad, PodResidency
+from lorapick.core.residency.cells import EndedLoad, PodResidency
 from lorapick.core.residency.loading import LoadClock
-from lorapick.core.residency.peers import PeerMoves
 from lorapick.core.residency.reports import Listed
+from lorapick.core.residency.reserving import Reserving
 from lorapick.core.residency.retained import shadow_of
 from lorapick.model.pods import LoadedAdapter, Pod, PodReport
 from lorapick.model.settings import LoadTimes
@@ -39,7 +39,7 @@ def _nobody(row: int, name: AdapterName) -> bool:
     return False
 
 
-class Residency(PeerMoves):
+class Residency(Reserving):
     """The table of all pods; the only writer of residency codes and free slots."""
 
     def __init__(self, columns: PodColumns, load_times: LoadTimes, *, clock: Callable[[], Seconds]) -> None:
@@ -138,49 +138,6 @@ class Residency(PeerMoves):
         elif before is _IDLE:
             self._write(home, name)  # it serves now
         return before
-
-    def reserve(self, row: int, name: AdapterName) -> Tier:
-        """A request for `name` will come to the pod once it is prefilled elsewhere; return the tier believed now.
-
-        It counts as in flight, so that its slot is not given to others. The engine has not used the adapter yet.
-        """
-        home = self._pods[row]
-        cell = home.cell(name)
-        before = cell.tier
-        if before is _IDLE and (cell.in_flight or cell.active):
-            before = _SERVING
-        cell.in_flight += 1
-        cell.reserved += 1
-        home.reserved[name] = None
-        self._write(home, name)
-        return before
-
-    def claimed(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
-        """A request whose slot was reserved is at the pod now; return whether a load of its adapter begins."""
-        home = self._pods[row]
-        self._release(home, name, cell=home.cells[name])
-        return self.comes(row, name, now=now)
-
-    def comes(self, row: int, name: AdapterName, *, now: Seconds) -> bool:
-        """The pod has a request that it will use the adapter for; return whether a load of it begins."""
-        home = self._pods[row]
-        cell = home.cells[name]
-        home.shadow.asked(name)
-        if not home.shadow.touch(name):
-            self._use(home, name, now=now)
-        begins = cell.tier < _LOADING
-        if begins:
-            self._begin_load(home, name, cell=cell, now=now, source=Source.INFERRED)
-        else:
-            self._write(home, name)
-        return begins
-
-    def _release(self, home: PodResidency, name: AdapterName, *, cell: Cell) -> None:
-        cell.reserved -= 1
-        if not cell.reserved:
-            home.reserved.pop(name, None)
-            home.absent.pop(name, None)
-            self._note_absent(home)
 
     def ran(self, row: int, name: AdapterName, *, now: Seconds, kind: Evidence = Evidence.ANSWER) -> EndedLoad | None:
         """Something shows that the pod ran the adapter just now: it is on the GPU. Return the load that this ended."""

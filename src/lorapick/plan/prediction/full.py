@@ -88,7 +88,11 @@ def _nobody() -> Crowds:
 
 def crowds(pods: int, mean: float) -> Crowds:
     """When `mean` requests are in flight on average; chances add up to 1."""
-    return _nobody() if mean <= 0.0 else _crowds(pods, round(log(mean) / _STEP))
+    return _nobody() if mean < _NOBODY else _crowds(pods, round(log(mean) / _STEP))
+
+
+_NOBODY = 1e-12
+"""Requests in flight below which a pod is never full; beneath, the spread of so small a mean is no longer above it."""
 
 
 @lru_cache(maxsize=1024)

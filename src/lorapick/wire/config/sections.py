@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from lorapick.core.picking.epp.policy import NAME as PROFILES
 from lorapick.core.placement.calendar import CalendarError, week_minute
-from lorapick.model.bands import Band, Ordering
+from lorapick.model.bands import Band, Ordering, SaturationSettings
 from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
@@ -175,6 +175,11 @@ def _check_admission(at: At, admission: AdmissionSettings) -> None:
         )
 
 
+_saturation: Reader[SaturationSettings] = record(
+    SaturationSettings, {"queue": number(least=0.01, most=1e6), "kv": positive_share}
+)
+
+
 admission: Reader[AdmissionSettings] = record(
     AdmissionSettings,
     {
@@ -185,6 +190,7 @@ admission: Reader[AdmissionSettings] = record(
         "fairness": _fairness,
         "ordering": _ordering,
         "patience": duration(most=_HOUR),
+        "saturation": _saturation,
         "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
     },
     names={"probation": "probation_slots_share"},

@@ -101,7 +101,7 @@ def test_the_example_has_every_key(section: str) -> None:
     """A key without a value in its defaults stands there as a comment."""
     text = (EXAMPLES / "lorapick.yaml").read_text()
     tokens = ("admin_token", "admin_token_file", "metrics_token", "metrics_token_file")
-    for key in ("envoy_admin", *tokens, "history", "store", "ttft_p95", "endpoint_picker_config"):
+    for key in ("envoy_admin", *tokens, "history", "store", "ttft_p95", "endpoint_picker_config", "saturation"):
         text = text.replace(f"  # {key}:", f"  {key}:")
     known = {
         name.replace("probation_slots_share", "probation")

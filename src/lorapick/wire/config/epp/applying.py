@@ -43,7 +43,7 @@ def _admission(settings: Settings, picker: EndpointPicker) -> dict[str, Any]:
     flow = picker.flow
     found: dict[str, Any] = {
         name: value
-        for name in ("max_queued", "bands", "max_wait", "fairness", "ordering", "patience")
+        for name in ("max_queued", "bands", "max_wait", "fairness", "ordering", "patience", "saturation")
         if (value := getattr(flow, name)) is not None
     }
     if "max_wait" in found and "patience" not in found:

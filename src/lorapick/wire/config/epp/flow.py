@@ -7,7 +7,7 @@ section, and so does lorapick, whose admission holds anyway. Not here: lorapick'
 from collections.abc import Callable
 from typing import Any
 
-from lorapick.model.bands import Band, Ordering
+from lorapick.model.bands import Band, Ordering, SaturationSettings
 from lorapick.model.settings import Fairness
 from lorapick.model.units import Seconds
 from lorapick.wire.config.document import At
@@ -45,8 +45,9 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
     chosen = chosen or registry.inject("utilization-detector")
     for each in ("fcfs-ordering-policy", "global-strict-fairness-policy", "static-usage-limit-policy"):
         registry.inject(each)
+    saturation = _saturation(chosen)
     if not open_gate:
-        return Flow()
+        return Flow(saturation=saturation)
     fairness, patience = _FAIRNESS[_of_all(found, "fairnessPolicyRef") or "global-strict-fairness-policy"]
     ttl: Seconds = found.get("defaultRequestTTL", _DEFAULT_TTL)
     queued: int | None = found.get("maxRequests") or None
@@ -58,6 +59,7 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
         ordering=_ORDERING[_of_all(found, "orderingPolicyRef") or "fcfs-ordering-policy"],
         patience=patience,
         max_queue=_threshold(chosen),
+        saturation=saturation,
     )
 
 
@@ -133,12 +135,16 @@ def read_detector(at: At, registry: Registry, *, open_gate: bool) -> Plugin:
     return chosen
 
 
-def _threshold(detector: Plugin) -> int | None:
-    """Queue depth at which a pod counts as saturated, where the file says so."""
-    written = detector.at.find("parameters", "queueDepthThreshold") if detector.at is not None else None
-    if written is None or written.is_null:
+def _saturation(detector: Plugin) -> SaturationSettings | None:
+    """When priorities below 0 are shed, with the gate or without; None: by requests in flight, which is not done."""
+    if detector.type.type != "utilization-detector":
         return None
-    value: int = detector.parameters["queue"]
+    return SaturationSettings(queue=float(detector.parameters["queue"]), kv=float(detector.parameters["kv"]))
+
+
+def _threshold(detector: Plugin) -> int | None:
+    """Queue depth at which a pod takes no more, llm-d's default where the file says none."""
+    value: int | None = detector.parameters.get("queue")
     return value
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lorapick.model.bands import Band, Ordering
+from lorapick.model.bands import Band, Ordering, SaturationSettings
 from lorapick.model.disaggregation import Decide
 from lorapick.model.profiles import Profiles
 from lorapick.model.settings import Fairness
@@ -126,6 +126,8 @@ class Flow(NamedTuple):
     patience: Seconds | None = None
     max_queue: int | None = None
     """Queue depth at which a pod takes no more."""
+    saturation: SaturationSettings | None = None
+    """From when on priorities below 0 are shed."""
 
 
 class EndpointPicker(NamedTuple):

@@ -1,7 +1,9 @@
 """Flow control as admission."""
 
 from epp_kit import HEAD, file, parse
+from msgspec.structs import replace
 
+from lorapick.model.bands import SaturationSettings
 from lorapick.model.settings import Fairness, Settings
 from lorapick.wire.config.epp import with_endpoint_picker
 
@@ -17,13 +19,25 @@ def test_flow_control_is_admission():
         Settings(), parse(HEAD + "featureGates: [flowControl]\nplugins: [{type: queue-scorer}]")
     )
     assert (plain.admission.max_wait, plain.admission.patience, plain.admission.max_queued) == (60.0, 0.0, 1000)
-    assert plain.defaults.max_queue == Settings().defaults.max_queue
+    assert plain.defaults.max_queue == 5, "llm-d's"
 
 
-def test_without_the_gate_the_section_changes_nothing():
+def test_who_is_shed_is_said_by_the_detector_with_the_gate_or_without():
+    detector = "- {type: utilization-detector, parameters: {queueDepthThreshold: 7, kvCacheUtilThreshold: 0.9}}\n"
+    for gate in ("[]", "[flowControl]"):
+        text = f"featureGates: {gate}\nplugins:\n- {{type: queue-scorer}}\n{detector}"
+        text += "flowControl: {saturationDetector: {pluginRef: utilization-detector}}"
+        found = with_endpoint_picker(Settings(), parse(HEAD + text))
+        assert found.admission.saturation == SaturationSettings(queue=7.0, kv=0.9)
+    assert Settings().admission.saturation is None
+
+
+def test_without_the_gate_the_section_changes_nothing_but_who_is_shed():
     text = HEAD + (
         "featureGates: []\nplugins: [{type: queue-scorer}]\n"
         "flowControl: {maxBytes: '1024', maxRequests: 0, defaultRequestTTL: 0s, noEndpointRequestTTL: 5s,"
         " enableEviction: true, defaultNegativePriorityBand: {maxRequests: 1}}"
     )
-    assert with_endpoint_picker(Settings(), parse(text)).admission == Settings().admission
+    found = with_endpoint_picker(Settings(), parse(text))
+    assert found.admission == replace(Settings().admission, saturation=SaturationSettings())
+    assert found.defaults == Settings().defaults

@@ -1,7 +1,9 @@
 """What is injected."""
 
 from epp_kit import file, scorers
+from msgspec.structs import replace
 
+from lorapick.model.bands import SaturationSettings
 from lorapick.model.settings import Settings
 from lorapick.wire.config.epp import with_endpoint_picker
 
@@ -30,4 +32,5 @@ def test_the_built_in_default():
         "approx-prefix-cache-producer",
         "inflight-load-producer",
     ]
-    assert with_endpoint_picker(Settings(), picker).admission == Settings().admission
+    admission = with_endpoint_picker(Settings(), picker).admission
+    assert admission == replace(Settings().admission, saturation=SaturationSettings(queue=5.0, kv=0.8))
