@@ -86,7 +86,8 @@ class FleetMachine(RuleBasedStateMachine):
                 assert home.loading <= state.settings.budgets.loads_at_once, f"{pod} loads already"
                 told = state.placement.commands.under_way or state.placement.warming  # who is idle there harms nobody
                 if len(sent) == 1 and load.in_flight > 1 and home.loading == 1 and not told:
-                    assert state.residency.rows_loading <= state.gates.most_loading, f"{pod} is one too many that load"
+                    most = state.gates.most_loading + (effect.prefill is not None)  # both sides of a pair load at once
+                    assert state.residency.rows_loading <= most, f"{pod} is one too many that load"
 
     def note(self):
         for effect in self.book.effects:

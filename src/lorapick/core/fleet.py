@@ -20,7 +20,7 @@ from lorapick.model import events
 from lorapick.model.effects import Effect
 from lorapick.model.settings import Settings
 from lorapick.model.signals import Change
-from lorapick.model.units import Seconds
+from lorapick.model.units import PodName, Seconds
 
 
 class Handler(Protocol):
@@ -123,7 +123,8 @@ class Fleet:
         answer = HANDLERS[type(event)](state, event, now=now)
         state.columns.version += 1
         if self._owed:
-            answer, self._owed = [*self._owed, *answer], []
+            there = [effect for effect in self._owed if getattr(effect, "pod", "") != self._left(event)]
+            answer, self._owed = [*there, *answer], []
         if now >= state.placement.next_tick:
             answer = [*answer, *controller.tick(state, now=now, cause=event.id)]
         if state.residency.rows_absent:
@@ -137,6 +138,11 @@ class Fleet:
         if alarms.due(state, now=now):
             answer = [*answer, *alarms.watch(state, now=now, cause=event.id)]
         return answer
+
+    @staticmethod
+    def _left(event: events.Event) -> PodName | None:
+        """The pod that is no more: what was due to it before is due to nobody."""
+        return event.pod if isinstance(event, events.PodGone) else None
 
     @property
     def changes(self) -> Sequence[Change]:

@@ -194,6 +194,7 @@ def on_touched(state: FleetState, event: Touched, *, now: Seconds) -> list[Effec
         # It may have been thrown out again by others since. Whoever counted on it would throw out what is reserved.
         if command is not None:
             giving.undo(state, row, command=command, now=now)
+        state.refresh(row)
         return release(state, row, now=now, cause=event.id) if len(state.queues) else []
     load = state.residency.ran(row, event.adapter, now=now, kind=Evidence.COMMAND)
     if since and event.adapter in state.residency.home(row).reserved:
