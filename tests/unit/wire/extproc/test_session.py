@@ -195,6 +195,15 @@ class TestRequestFields:
         body = b'{"model":"ad1","prompt":"Hello"}'
         assert talk.decided(gateway.dispatch(POD)) == [Send(messages.routed_body(Destination(POD), body=body))]
 
+    def test_headers_that_mean_nothing_here_are_left_to_the_pod(self) -> None:
+        talk = session()
+        headers = [("x-request-id", "r1"), ("prefer", "if-available"), ("x-slo-ttft-ms", "200")]
+        asked(talk, headers=headers)
+        (sent,) = talk.decided(gateway.dispatch(POD))
+        changed = sent.message.request_body.response.header_mutation
+        names = {each.header.key for each in changed.set_headers} | {*changed.remove_headers}
+        assert not names & {"prefer", "x-slo-ttft-ms"}
+
     def test_the_user_is_the_session_when_no_header_is(self) -> None:
         body = b'{"model":"ad0","prompt":"Hello","user":"u1"}'
         assert asked(session(), body=body).request.session == "u1"
