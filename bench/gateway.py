@@ -38,15 +38,25 @@ MODELS = json.dumps({"object": "list", "data": [{"id": "base", "object": "model"
 RATE = 200
 
 
-def upstream_config(ports: list[int]) -> dict[str, Any]:
-    """An Envoy that answers like an instant model server on each port."""
+def idle_page(directory: Path) -> Path:
+    """The page of a pod with eight slots, in none of which an adapter runs: the real one is full, and all would wait."""
+    lines = METRICS.read_text().splitlines(keepends=True)
+    series = "vllm:lora_requests_info{"
+    kept = [line for line in lines if not line.startswith(series) or 'running_lora_adapters=""' in line]
+    path = directory / "metrics.txt"
+    path.write_text("".join(kept).replace('max_lora="2"', 'max_lora="8"'))
+    return path
+
+
+def upstream_config(ports: list[int], *, page: Path, admin: int | None = None) -> dict[str, Any]:
+    """An Envoy that answers like an instant model server on each port; `admin` is the port of its own API."""
 
     def answer(body: dict[str, str], kind: str) -> dict[str, Any]:
         headers = [{"header": {"key": "content-type", "value": kind}}]
         return {"direct_response": {"status": 200, "body": body}, "response_headers_to_add": headers}
 
     routes = [
-        {"match": {"path": "/metrics"}, **answer({"filename": str(METRICS)}, "text/plain; version=0.0.4")},
+        {"match": {"path": "/metrics"}, **answer({"filename": str(page)}, "text/plain; version=0.0.4")},
         {"match": {"path": "/v1/models"}, **answer({"inline_string": MODELS}, "application/json")},
         {"match": {"prefix": "/"}, **answer({"inline_string": ANSWER}, "application/json")},
     ]
@@ -66,7 +76,9 @@ def upstream_config(ports: list[int]) -> dict[str, Any]:
         ],
     }
     filters = [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]
+    own = {"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": admin}}}} if admin else {}
     return {
+        **own,
         "static_resources": {
             "listeners": [
                 {
@@ -76,7 +88,7 @@ def upstream_config(ports: list[int]) -> dict[str, Any]:
                 }
                 for port in ports
             ]
-        }
+        },
     }
 
 
@@ -105,15 +117,23 @@ class Processes:
         self.directory = directory
         self._children: list[asyncio.subprocess.Process] = []
 
-    async def start(self, name: str, *argv: str) -> None:
+    async def start(self, name: str, *argv: str) -> int:
+        """Returns its pid."""
         log = (self.directory / f"{name}.log").open("wb")
         self._children.append(await asyncio.create_subprocess_exec(*argv, stdout=log, stderr=log))
+        return self._children[-1].pid
 
     async def envoy(self, name: str, document: dict[str, Any]) -> None:
         path = self.directory / f"{name}.json"
         path.write_text(json.dumps(document))
         flags = ("--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
         await self.start(name, str(binary()), "-c", str(path), *flags)
+
+    async def end(self, pid: int) -> None:
+        """One of them."""
+        (child,) = [each for each in self._children if each.pid == pid]
+        child.terminate()
+        await child.wait()
 
     async def stop(self) -> None:
         for child in self._children:
@@ -158,7 +178,7 @@ async def gateways(directory: Path) -> AsyncIterator[dict[str, str]]:
         )
     )
     try:
-        await processes.envoy("upstream", upstream_config(pods))
+        await processes.envoy("upstream", upstream_config(pods, page=idle_page(directory)))
         python = sys.executable
         trivial_script = str(Path(__file__).with_name("trivial_extproc.py"))
         await processes.start(

@@ -60,10 +60,15 @@ class Connection(asyncio.Protocol):
             return
         head = bytes(buffer[:end]).lower()
         at = head.find(b"content-length: ")
-        length = int(head[at + 16 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
-        if len(buffer) < end + 4 + length:
-            return
-        del buffer[: end + 4 + length]
+        if at < 0 and b"transfer-encoding: chunked" in head:
+            if not buffer.endswith(b"\r\n0\r\n\r\n"):
+                return
+            buffer.clear()  # one request at a time, so nothing follows
+        else:
+            length = int(head[at + 16 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            if len(buffer) < end + 4 + length:
+                return
+            del buffer[: end + 4 + length]
         self._load.done(int(head[9:12]), time.perf_counter() - self._sent)
         self._load.idle(self)
 

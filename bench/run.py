@@ -1,6 +1,6 @@
 """All benchmarks, one after the other; results go to docs/benchmarks.md with machine and date.
 
-    python -m bench.run [--only pick,gateway,scrape,sim,eventlog,thrash,pins,disagg,disagg_live]
+    python -m bench.run [--only pick,gateway,rate,idle,scrape,sim,eventlog,thrash,pins,disagg,disagg_live]
 
 Run it on a machine that does nothing else. Each benchmark prints JSON; the page shows the figures beside their aims.
 """
@@ -21,6 +21,8 @@ BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 BENCHMARKS = {
     "pick": ["--json"],
     "gateway": [],
+    "rate": [],
+    "idle": [],
     "scrape": [],
     "sim": ["--brief", "--json"],
     "eventlog": [],
@@ -42,6 +44,17 @@ AIMS: dict[str, list[tuple[str, str, str]]] = {
         ("rps_against_envoy", "requests/s against Envoy alone", "-"),
         ("added_p50_ms", "P50 added at 200 requests/s, ms", "≤ 1.0"),
         ("added_p99_ms", "P99 added at 200 requests/s, ms", "-"),
+    ],
+    "rate": [
+        ("cores_least", "cores of the picker at 500 requests/s on 10 pods, in the cheapest mode (llm-d: 4.9)", "< 0.5"),
+        ("cores_most", "the same, in the dearest", "< 0.5"),
+        ("decision_p50_ms_most", "P50 of a decision, ms (llm-d: 3.6)", "-"),
+        ("decision_p95_ms_most", "P95 of a decision, ms (llm-d: 78.6)", "< 5"),
+    ],
+    "idle": [
+        ("cores_1s", "cores for 100 idle pods, scraped every second", "< 0.1"),
+        ("cores_50ms", "the same every 50 ms (llm-d: 7.5)", "stated"),
+        ("interval_50ms", "ms between two scrapes that came of the latter", "50"),
     ],
     "scrape": [
         ("scraper_cpu_s", "CPU seconds per 1,000 scrapes of a 57 kB page", "≤ 1.0"),

@@ -103,15 +103,24 @@ class Residency(Reserving):
     def declare(self, name: AdapterName) -> None:
         """The operator names an adapter: pods that have not been asked are taken to accept it."""
         self.registry.declare(name)
-        self._columns.adapter_row(name)
-        for home in self._pods.values():
-            self._write(home, name)
+        self._write_unasked(name)
 
     def retire(self, name: AdapterName) -> None:
         """The operator withdraws an adapter; pods that accept it may still serve it."""
         self.registry.retire(name)
-        for home in self._pods.values():
-            self._write(home, name)
+        self._write_unasked(name)
+
+    def _write_unasked(self, name: AdapterName) -> None:
+        """What the operator says of a name changes only what is taken of pods that have not been asked."""
+        codes, listed = self._columns.adapter_row(name), self.registry.listed
+        if self.registry.all_asked:
+            return
+        plain = int(Tier.DISK) if self.registry.declared(name) else 0
+        for row, home in self._pods.items():
+            if listed(row) is None and name in home.cells:
+                self._write(home, name)
+            elif listed(row) is None:
+                codes[row] = plain
 
     def pin(self, row: int, name: AdapterName, *, pinned: bool) -> None:
         """Mark an adapter as pinned on a pod (bookkeeping for the score; the controller keeps it there)."""

@@ -290,3 +290,20 @@ def test_own_requests_in_flight_are_counted_over_all_pods():
     book.end("r1")
     book.gone("b")
     assert residency.in_flight("legal") == 1
+
+
+# -- declared
+
+
+@pytest.mark.parametrize("asked", [(), ("a",), ("a", "b")])
+def test_what_is_declared_and_withdrawn_is_written_as_if_each_pod_were_looked_at(asked):
+    book = Playbook(pods=[plain_pod("a"), plain_pod("b")], adapters=())
+    residency, columns = book.fleet.state.residency, book.fleet.state.columns
+    for name in asked:
+        book.report(name, registered=("listed",))
+    residency.home(0).cell("known")
+    for change in (residency.declare, residency.retire, residency.declare):
+        for name in ("known", "listed", "new"):
+            change(name)
+            for home in residency.homes():
+                assert columns.adapter_row(name)[home.row] == residency.code(home, name), (change, name, home.name)
