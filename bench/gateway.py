@@ -39,7 +39,7 @@ RATE = 200
 
 
 def idle_page(directory: Path) -> Path:
-    """The page of a pod with eight slots, in none of which an adapter runs: the real one is full, and all would wait."""
+    """The page of a pod with eight slots, in none of which an adapter runs: the real one is full, all would wait."""
     lines = METRICS.read_text().splitlines(keepends=True)
     series = "vllm:lora_requests_info{"
     kept = [line for line in lines if not line.startswith(series) or 'running_lora_adapters=""' in line]

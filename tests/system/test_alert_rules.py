@@ -214,6 +214,14 @@ CASES = [
     Case("a pin is missing for a restart", {"lorapick_pins_missing": "1x12 0x140"}, {4: set(), 6: set()}),
     Case("a pod is silent", gauges("scrape_age_seconds", 1, 6), {0: set(), 2: {"LorapickScrapesStale:b"}}),
     Case("a pod is slow", gauges("scrape_age_seconds", 4.9), {15: set()}),
+    Case("the API server is not heard", {'lorapick_kubernetes_up{kind="pods"}': "1x20 0x140"}, {
+        5: set(), 6: set(), 8: {"LorapickKubernetesDown:pods"},
+    }),
+    Case("a watch begins anew", {'lorapick_kubernetes_up{kind="pods"}': "1x20 0x4 1x140"}, {8: set()}),
+    Case("a certificate ends in a week", {'lorapick_tls_not_after_seconds{server="extproc"}': still(7 * 86400 + 600)}, {
+        9: set(), 14: set(), 16: {"LorapickCertificateEnds"},
+    }),
+    Case("certificates that last", {'lorapick_tls_not_after_seconds{server="extproc"}': still(9e8)}, {15: set()}),
     Case("a fault", {'lorapick_faults_total{kind="scoring_error"}': "0x20 1x140"}, {
         4: set(), 6: {"LorapickPickerFaults:scoring_error"}, 15: set(),
     }),

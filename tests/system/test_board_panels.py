@@ -41,7 +41,8 @@ def gauges() -> dict[str, float]:
         "pins_without_place": 0, "placement_moves_last_minute": 2, 'info{version="0",policy="cost"}': 1,
         'distinct_active_adapters{window="10m"}': 55, 'distinct_active_adapters{window="1h"}': 60,
         'requests_waiting{for="held_for_load"}': 5, 'requests_waiting{for="held_for_slot"}': 2,
-        "peers_up": 0, "peers_known": 1,
+        "peers_up": 0, "peers_known": 1, 'kubernetes_up{kind="pods"}': 0, 'kubernetes_objects{kind="pods"}': 4,
+        'tls_not_after_seconds{server="extproc"}': 9e9,
         'slo_seconds{objective="latency_p95"}': 2, 'slo_seconds{objective="ttft_p95"}': 0.5,
         'adapter_slots_used{adapter="legal"}': 2, 'adapter_slots_used{adapter="other"}': 6,
     }  # fmt: skip

@@ -5,18 +5,25 @@ each (see `dash/runbooks`), the same alerts as the picker raises them (`core.ala
 exist their thresholds are the same numbers of the same configuration.
 """
 
-from typing import NamedTuple
-
 from lorapick.dash.queries import Queries
 from lorapick.dash.rules import records
+from lorapick.dash.rules.around import CERTIFICATE_ENDS, KUBERNETES_DOWN, around
+from lorapick.dash.rules.rule import INFO, PAGE, WARN, Rule
 from lorapick.dash.rules.thresholds import Thresholds, duration, number, percent
 from lorapick.model.alerts import Alert
 from lorapick.model.units import Seconds
 
-PAGE, WARN, INFO = "page", "warn", "info"
 PINS_MISSING, SCRAPES_STALE = "pins_missing", "scrapes_stale"
 PICKER_FAULTS, PICKER_BYPASSED, PICKER_ABSENT = "picker_faults", "picker_bypassed", "picker_absent"
-RULES_ONLY = (PINS_MISSING, SCRAPES_STALE, PICKER_FAULTS, PICKER_BYPASSED, PICKER_ABSENT)
+RULES_ONLY = (
+    PINS_MISSING,
+    SCRAPES_STALE,
+    KUBERNETES_DOWN,
+    CERTIFICATE_ENDS,
+    PICKER_FAULTS,
+    PICKER_BYPASSED,
+    PICKER_ABSENT,
+)
 """Alerts that the picker does not raise itself: Prometheus sees what it cannot, or somebody wants to know it anyway."""
 FEW_NEW = 3
 """Adapters that nobody asked for before, below which that is a new customer (`core.alarms.FEW_NEW`)."""
@@ -30,20 +37,6 @@ BYPASSED_SHARE = 0.01
 """Of the requests, sent without a decision, from which on that is no accident."""
 
 
-class Rule(NamedTuple):
-    """One alert rule. Texts may hold Prometheus's templates."""
-
-    name: str
-    alert: str
-    """Name of the alert, and of its runbook."""
-    severity: str
-    expr: str
-    wait: Seconds
-    """For how long `expr` must hold."""
-    summary: str
-    description: str
-
-
 def rules(thresholds: Thresholds) -> list[Rule]:
     """All of them."""
     return [
@@ -52,6 +45,7 @@ def rules(thresholds: Thresholds) -> list[Rule]:
         *_users(thresholds),
         *_core(thresholds),
         *_watched(thresholds),
+        *around(),
         *_picker(),
     ]
 

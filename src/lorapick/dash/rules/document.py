@@ -6,8 +6,9 @@ In: a configuration's thresholds, where runbooks are. Out: the document, ready f
 
 from typing import Any
 
-from lorapick.dash.rules.alerts import PICKER_ABSENT, RULES_ONLY, Rule, rules
+from lorapick.dash.rules.alerts import PICKER_ABSENT, RULES_ONLY, rules
 from lorapick.dash.rules.records import records
+from lorapick.dash.rules.rule import Rule
 from lorapick.dash.rules.thresholds import Thresholds, duration
 from lorapick.dash.runbooks import first_steps
 from lorapick.model.alerts import Alert
