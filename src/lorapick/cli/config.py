@@ -1,8 +1,9 @@
 """`lorapick config check FILE`: say what is wrong with a configuration, all of it, before anything is started.
 
 In: a configuration file, and the pods file and catalogue that it names. Out: one line when all is good, and one for
-each key that no part acts on yet, each role of pods that cannot work and each pin that cannot be met; else a line per
-problem and exit code 2. Not here: what is right (`wire.config`).
+each key that no part acts on yet, each role of pods that cannot work, each pin that cannot be met, what other machines
+can reach, and certificates and tokens that are not here (they may be where the picker runs); else a line per problem
+and exit code 2. Not here: what is right (`wire.config`).
 """
 
 from pathlib import Path
@@ -15,11 +16,17 @@ from lorapick.cli.config_answer import answer
 from lorapick.cli.config_explain import explain
 from lorapick.cli.loading import load
 from lorapick.live.ledger.file import LedgerError, check_place
-from lorapick.model.settings import DiscoverySettings
+from lorapick.live.tls.doors import Doors
+from lorapick.live.tls.exposure import check_exposure
+from lorapick.live.web import BindError
+from lorapick.model.settings import DiscoverySettings, Settings
 from lorapick.wire.config import ConfigError, Later, Problem, one_per_key, settings_hash
 from lorapick.wire.config.later import HEADING
 from lorapick.wire.config.pins import PINS_HEADING, pins_that_cannot_be
 from lorapick.wire.config.roles import ROLES_HEADING, roles_in_words
+
+EXPOSED = "other machines can reach"
+ELSEWHERE = "cannot be used as it is here (is it where the picker will run?)"
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +49,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Pins that cannot be met by the pods of the list."""
     later: tuple[Later, ...]
     """Keys that no part acts on yet."""
+    exposed: tuple[str, ...] = ()
+    """What other machines can reach, and should perhaps not."""
+    elsewhere: tuple[str, ...] = ()
+    """Certificates and tokens that cannot be used as they are here: `serve` refuses to start so."""
 
 
 def register(app: typer.Typer) -> None:
@@ -81,6 +92,11 @@ def _say(checked: Checked) -> None:
         print(f"\n{HEADING}:")
         for line in one_per_key(checked.later):
             print(f"  {line}")
+    for heading, lines in ((EXPOSED, checked.exposed), (ELSEWHERE, checked.elsewhere)):
+        if lines:
+            print(f"\n{heading}:")
+            for line in lines:
+                print(f"  {line}")
 
 
 def examine(file: Path) -> Checked:
@@ -91,11 +107,7 @@ def examine(file: Path) -> Checked:
     """
     loaded = load(file, without_pods=True)
     settings = loaded.settings
-    if settings.ledger.path is not None:
-        try:
-            check_place(file.parent / settings.ledger.path)
-        except (LedgerError, OSError) as error:
-            raise ConfigError([Problem(file=str(file), message=f"ledger.path: {error}")]) from None
+    exposed = _refused_at_start(settings, file)
     return Checked(
         file=str(file),
         hash=settings_hash(settings),
@@ -107,7 +119,40 @@ def examine(file: Path) -> Checked:
         useless=loaded.useless_roles,
         pins=pins_that_cannot_be(settings.adapters, loaded.pods) if loaded.pods else (),
         later=loaded.later,
+        exposed=exposed,
+        elsewhere=_elsewhere(settings, file),
     )
+
+
+def _refused_at_start(settings: Settings, file: Path) -> tuple[str, ...]:
+    """What `serve` refuses to start with, whatever machine it runs on; return what it warns of.
+
+    Raises:
+        ConfigError: all of that.
+    """
+    problems: list[str] = []
+    exposed: list[str] = []
+    if settings.ledger.path is not None:
+        try:
+            check_place(file.parent / settings.ledger.path)
+        except (LedgerError, OSError) as error:
+            problems.append(f"ledger.path: {error}")
+    try:
+        exposed = check_exposure(settings)
+    except BindError as error:
+        problems.append(str(error))
+    if problems:
+        raise ConfigError([Problem(file=str(file), message=each) for each in problems])
+    return tuple(exposed)
+
+
+def _elsewhere(settings: Settings, file: Path) -> tuple[str, ...]:
+    """Certificates and tokens that cannot be used, by the first that cannot."""
+    try:
+        Doors(settings, beside=file.parent)
+    except BindError as error:
+        return (str(error),)
+    return ()
 
 
 def _pods_from(discovery: DiscoverySettings) -> str:

@@ -28,6 +28,9 @@ from lorapick.sim.observer import Handed, Observer
 from lorapick.sim.setup import Setup
 from lorapick.sim.simpod import SimPod
 
+UNREACHABLE, ERROR, UNKNOWN = "prefiller_unreachable", "prefiller_error", "kv_unknown"
+"""Why a pod prefills itself although another one was named, in the words of sidecars (`live.podserver`)."""
+
 
 class Fleet(Protocol):
     """What sending needs of a world."""
@@ -126,7 +129,9 @@ class Sending:
         self._world.observer.handed(effect.request_id, Handed.BEGUN)
         taken = prefill is not None and prefill is not decode and self._take_prompt(prefill, arrival, effect=effect)
         if prefill is None or not taken:
-            self._alone(effect, decode)
+            self._alone(
+                effect, decode, why=UNREACHABLE if prefill is None else ERROR if prefill is not decode else None
+            )
             return
         self._courses[arrival.id] = _Course(effect, prefill=prefill, decode=decode)
         self._world.rewake(prefill)
@@ -149,10 +154,10 @@ class Sending:
         sim.note_slots(now)
         return True
 
-    def _alone(self, effect: Dispatch, decode: SimPod) -> None:
-        """The pod that decodes does it all."""
+    def _alone(self, effect: Dispatch, decode: SimPod, *, why: str | None) -> None:
+        """The pod that decodes does it all; `why` is the sidecar's word, None where it was never asked to do else."""
         self._world.observer.handed(effect.request_id, Handed.ALONE)
-        self._world.apply(said.PrefillEnded, request_id=effect.request_id, ok=False)
+        self._world.apply(said.PrefillEnded, request_id=effect.request_id, ok=False, why=why)
         self._submit(decode, effect)
 
     def ours(self, sim: SimPod, event: PodEvent) -> bool:
@@ -166,7 +171,7 @@ class Sending:
             self._fetch(course)
         elif isinstance(event, RequestFailed | KvExpired):
             self._close(course)
-            self._alone(course.effect, course.decode)
+            self._alone(course.effect, course.decode, why=UNKNOWN if isinstance(event, KvExpired) else ERROR)
         return True
 
     def _fetch(self, course: _Course) -> None:
@@ -218,7 +223,7 @@ class Sending:
         if course.decode is course.prefill:
             self._world.end(course.request_id, Outcome.FAILED, status=503)
         else:
-            self._alone(course.effect, course.decode)
+            self._alone(course.effect, course.decode, why=UNREACHABLE)
 
     def _without_decode(self, course: _Course) -> None:
         decode = self._fall_back(course.effect)

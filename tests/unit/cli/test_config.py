@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from lorapick.cli.config import register
+from lorapick.cli.serve import register as register_serve
 from lorapick.core.picking.policies import POLICIES
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -147,3 +148,37 @@ def test_pods_in_place_and_pods_of_kubernetes(folder: Path) -> None:
     assert ", pods of InferencePool p, " in run("check", str(path))[1]
     path.write_text("discovery: {kubernetes: {selector: {app: vllm}, target_ports: [8000]}}\n")
     assert ", pods of Kubernetes labels, " in run("check", str(path))[1]
+
+
+OPEN = "base_model: base\nserver: {admin: '0.0.0.0:9091'}\ndiscovery: {pods: [{name: a, address: '10.0.0.1:8000'}]}\n"
+
+
+def test_what_serve_would_not_start_with_is_refused_here_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "lorapick.yaml"
+    path.write_text(OPEN)
+    code, out, err = run("check", str(path))
+    assert (code, out) == (2, "")
+    app = typer.Typer()
+    register_serve(app)
+    result = CliRunner().invoke(app, ["--config", str(path)])
+    assert result.exit_code == 2
+    for words in ("server.admin: 0.0.0.0:9091 can be reached from other machines", "or listen on 127.0.0.1"):
+        assert words in err and words in result.stderr
+
+
+def test_what_other_machines_reach_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "lorapick.yaml"
+    path.write_text(OPEN.replace("admin:", "metrics:"))
+    code, out, _ = run("check", str(path))
+    assert code == 0 and "other machines can reach:\n  server.metrics: 0.0.0.0:9091 shows names" in out
+    code, out, _ = run("check", str(path), "--json")
+    assert len(json.loads(out)["exposed"]) == 1
+
+
+def test_a_certificate_that_is_not_here_may_be_where_the_picker_runs(tmp_path: Path) -> None:
+    path = tmp_path / "lorapick.yaml"
+    tls = "tls: {certificate: tls.crt, key: tls.key, extproc: {enabled: true}}\n"
+    path.write_text(OPEN.replace("admin: '0.0.0.0:9091'", "extproc: '127.0.0.1:9002'") + tls)
+    code, out, err = run("check", str(path))
+    assert (code, err) == (0, ""), err
+    assert "cannot be used as it is here" in out and "tls.crt" in out

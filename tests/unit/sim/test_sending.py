@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from sim_helpers import ask, config, world
 
+from lorapick.live.podserver.handover_counts import Prefilled, Pulled
 from lorapick.model.disaggregation import DisaggregationSettings, LinkSpeeds
 from lorapick.model.effects import Dispatch
 from lorapick.model.picks import Pick
@@ -15,6 +16,7 @@ from lorapick.model.requests import Outcome, Target
 from lorapick.pod.values import SwapMode
 from lorapick.sim.conservation import check
 from lorapick.sim.deadlock import Deadlock
+from lorapick.sim.sending import ERROR, UNKNOWN, UNREACHABLE
 from lorapick.sim.tally import Tally
 from lorapick.sim.world import World
 
@@ -160,13 +162,16 @@ def dies(made, name, t):
 @pytest.mark.parametrize("when", ["during the prefill", "during the handover"])
 def test_without_the_pod_that_prefills_the_other_one_does_it_all(when):
     made, watch = pair()
-    events = heard(made)
+    events, said = heard(made), []
+    hear = made.heard
+    made.heard = lambda event, made_of: (said.append(getattr(event, "why", None)), hear(event, made_of))
     died = 0.02 if when == "during the prefill" else 0.07
     dies(made, "pod-1", died)
     made.run([ask(0.0, None, name="r", prompt=40)])
     assert watch.ends == {"r": (Outcome.SERVED, pytest.approx(died + 0.04 + 0.1))}
     assert watch.handed_over == {"begun": 1, "alone": 1}
     assert [name for _, name in events].count("PrefillEnded") == 1  # told once, well or badly
+    assert [why for why in said if why] == [Prefilled.UNREACHABLE]
 
 
 def test_a_pod_that_is_not_there_prefills_nothing():
@@ -273,3 +278,7 @@ def test_who_is_on_the_way_at_the_end_is_in_flight():
         made, watch = pair()
         made.run([ask(0.0, None, name="r", prompt=40)], until=until)
         assert watch.in_flight(0.0, 100.0) == 1
+
+
+def test_why_a_pod_prefills_itself_is_said_in_the_words_of_sidecars():
+    assert (UNREACHABLE, ERROR, UNKNOWN) == (Prefilled.UNREACHABLE, Prefilled.ERROR, Pulled.UNKNOWN)
