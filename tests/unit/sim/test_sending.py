@@ -10,6 +10,7 @@ from sim_helpers import ask, config, world
 from lorapick.live.podserver.handover_counts import Prefilled, Pulled
 from lorapick.model.disaggregation import DisaggregationSettings, LinkSpeeds
 from lorapick.model.effects import Dispatch
+from lorapick.model.events import PrefillEnded
 from lorapick.model.picks import Pick
 from lorapick.model.pods import Role
 from lorapick.model.requests import Outcome, Target
@@ -164,14 +165,14 @@ def test_without_the_pod_that_prefills_the_other_one_does_it_all(when):
     made, watch = pair()
     events, said = heard(made), []
     hear = made.heard
-    made.heard = lambda event, made_of: (said.append(getattr(event, "why", None)), hear(event, made_of))
+    made.heard = lambda event, effects: (said.append(event), hear(event, effects))
     died = 0.02 if when == "during the prefill" else 0.07
     dies(made, "pod-1", died)
     made.run([ask(0.0, None, name="r", prompt=40)])
     assert watch.ends == {"r": (Outcome.SERVED, pytest.approx(died + 0.04 + 0.1))}
     assert watch.handed_over == {"begun": 1, "alone": 1}
     assert [name for _, name in events].count("PrefillEnded") == 1  # told once, well or badly
-    assert [why for why in said if why] == [Prefilled.UNREACHABLE]
+    assert [event.why for event in said if isinstance(event, PrefillEnded)] == [Prefilled.UNREACHABLE]
 
 
 def test_a_pod_that_is_not_there_prefills_nothing():
