@@ -103,18 +103,19 @@ class Arms:
         return self.mode.enforced >= 1.0
 
     def begin(self, request: Request) -> Trial:
-        """A request came: it is in the arm of its session, else of its fairness id, else in one of its own."""
+        """A request came: it is in the arm of its session, else in one of its own."""
         self.tallies[arm := self.arm_of(request)].arrivals += 1
         return Trial(arm)
 
     def arm_of(self, request: Request) -> Arm:
-        """The same at each call, and for all requests of one session; a share that grows takes nobody back."""
+        """The same at each call, and for all requests of one session; a share that grows takes nobody back.
+
+        A fairness id is no session: gateways give one to a whole tenant, and all of its traffic would be in one arm.
+        """
         share = self.mode.enforced
         if share >= 1.0 or share <= 0.0:
             return ENFORCED if share else OBSERVED
-        key = f"s{request.session}" if request.session is not None else None
-        if key is None:
-            key = f"f{request.fairness_id}" if request.fairness_id is not None else f"r{request.id}"
+        key = f"s{request.session}" if request.session is not None else f"r{request.id}"
         return ENFORCED if draw_for(self.seed, key, purpose="arm:") < share else OBSERVED
 
     # -- what became of them

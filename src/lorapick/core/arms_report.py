@@ -75,7 +75,9 @@ def compare(
         would=would_of(would),
         findings=findings,
         verdict=verdict,
-        sentence=_sentence(enforced, observed, findings=findings, verdict=verdict, would=would_of(would)),
+        sentence=_alone(mode, enforced, observed, would=would_of(would))
+        if verdict is ArmVerdict.NOTHING
+        else _sentence(enforced, observed, findings=findings, verdict=verdict),
     )
 
 
@@ -138,7 +140,10 @@ def _rate(count: int, whole: int) -> Interval | None:
 
 
 def quantiles(durations: Durations) -> dict[str, Interval]:
-    """P50, P95 and P99 of what there is; bounds where enough lies on either side of the quantile."""
+    """P50, P95 and P99 of what there is; bounds where enough lies on either side of the quantile.
+
+    Bounds are those of whole buckets: two arms whose quantiles lie in neighbouring ones may have the same.
+    """
     count = durations.count
     if not count:
         return {}
@@ -149,7 +154,7 @@ def quantiles(durations: Durations) -> dict[str, Interval]:
         bounded = first >= 1 and last <= count
         found[name] = Interval(
             value=durations.at(max(1, round(count * quantile))),
-            low=durations.at(first) if bounded else None,
+            low=durations.over(first) if bounded else None,
             high=durations.at(last) if bounded else None,
         )
     return found
@@ -187,7 +192,6 @@ def _of(what: str, one: Interval | None, *, other: Interval | None) -> ArmVerdic
     if one.low > other.high or one.high < other.low:
         return ArmVerdict.BETTER if (one.low > other.high) == (what in _HIGHER_IS_BETTER) else ArmVerdict.WORSE
     span, scale = max(one.high, other.high) - min(one.low, other.low), max(one.value, other.value)
-    # Buckets of durations are 5 % wide: who shares one is alike.
     return (
         ArmVerdict.ALIKE
         if span <= ALIKE * max(scale, 1.0 if what in ("hits", "errors") else 0.0)
@@ -209,10 +213,8 @@ def _verdict(enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[ArmF
 
 
 def _sentence(
-    enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[ArmFinding, ...], verdict: ArmVerdict, would: WouldBe
+    enforced: ArmFigures, observed: ArmFigures, *, findings: tuple[ArmFinding, ...], verdict: ArmVerdict
 ) -> str:
-    if verdict is ArmVerdict.NOTHING:
-        return _alone(enforced, observed, would=would)
     fewer = min(enforced.requests, observed.requests)
     if fewer < ENOUGH:
         return f"Too few to tell: one arm has {fewer} requests, and below {ENOUGH} nothing is said of it."
@@ -228,11 +230,22 @@ def _sentence(
     return f"Where lorapick's picks are in force: {', '.join(told)}."
 
 
-def _alone(enforced: ArmFigures, observed: ArmFigures, *, would: WouldBe) -> str:
+def _alone(mode: Mode, enforced: ArmFigures, observed: ArmFigures, *, would: WouldBe) -> str:
+    """Where one arm has no requests: what the mode says of that, and not only which arm it is."""
     if not enforced.requests and not observed.requests:
         return "Nothing to compare: no request has left since the mode was set."
+    if mode.kind is ModeKind.PERCENT:
+        share, one = f"{mode.percent:g} % of the requests", "with" if enforced.requests else "without"
+        return (
+            f"Nothing to compare yet: picks are to be in force for {share}, and all that have left were {one} them. "
+            "All requests of a session are in one arm."
+        )
+    if not observed.requests and mode.kind is ModeKind.OBSERVE:
+        return "Nothing to compare yet: no request has left since picks were in force for none."
     if not observed.requests:
         return "Nothing to compare: picks are in force for all requests. `lorapick mode percent 50` compares."
+    if mode.kind is ModeKind.ENFORCE:
+        return "Nothing to compare yet: no request has left since picks came into force for all."
     if would.hit_ratio is None or observed.hit_ratio is None:
         return "Nothing to compare yet: picks are in force for no request."
     return (

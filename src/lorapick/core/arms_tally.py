@@ -55,13 +55,21 @@ class Durations:
         return rest
 
     def at(self, rank: int) -> Seconds:
-        """The `rank`-th smallest, from 1: the bound of its bucket. Needs one at least."""
-        seen = 0
+        """The `rank`-th smallest, from 1: the bound of its bucket, which it is not above. Needs one at least."""
+        return EDGES[min(self._place(rank), len(EDGES) - 1)]
+
+    def over(self, rank: int) -> Seconds:
+        """The other bound of its bucket, which it is above."""
+        place = self._place(rank)
+        return EDGES[place - 1] if place else 0.0
+
+    def _place(self, rank: int) -> int:
+        seen, place = 0, 0
         for place in sorted(self.buckets):
             seen += self.buckets[place]
             if seen >= rank:
                 break
-        return EDGES[min(place, len(EDGES) - 1)]
+        return place
 
     def cumulative(self) -> list[tuple[Seconds, int]]:
         """Durations not above each of `COARSE`."""

@@ -27,8 +27,6 @@ def arm(share: float, *, seed: int = 0, **fields) -> Arm:
 )
 def test_all_requests_of_a_session_are_in_one_arm(share, seed, key, ids):
     assert len({arm(share, seed=seed, id=each, session=key) for each in ids}) <= 1
-    assert len({arm(share, seed=seed, id=each, fairness_id=key) for each in ids}) <= 1
-    # The session counts before whom it is of.
     assert len({arm(share, seed=seed, session=key, fairness_id=each) for each in ids}) <= 1
 
 
@@ -39,10 +37,11 @@ def test_a_share_that_grows_takes_nobody_back(shares, seed, name):
         assert arm(more, seed=seed, id=name) is Arm.ENFORCED
 
 
+@pytest.mark.parametrize("tenant", [None, "all-of-them"])
 @pytest.mark.parametrize("share", [1.0, 10.0, 50.0, 90.0])
-def test_shares_are_within_what_chance_allows(share):
+def test_shares_are_within_what_chance_allows_however_few_tenants_there_are(share, tenant):
     arms = Arms(percent(share), seed=11)
-    found = Counter(arms.arm_of(Request(id=f"r{n}", model="m")) for n in range(20_000))
+    found = Counter(arms.arm_of(Request(id=f"r{n}", model="m", fairness_id=tenant)) for n in range(20_000))
     deviation = (20_000 * share / 100 * (1 - share / 100)) ** 0.5
     assert abs(found[Arm.ENFORCED] - 20_000 * share / 100) < 4 * deviation
 

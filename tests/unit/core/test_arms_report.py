@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lorapick.core.arms_report import compare, quantiles, report_of_rows, share
-from lorapick.core.arms_tally import ArmTally, Durations, WouldTally
+from lorapick.core.arms_tally import STEP, ArmTally, Durations, WouldTally
 from lorapick.model.arms import Arm, ArmVerdict, Mode, ModeKind
 from lorapick.model.ledger import RequestRow
 from lorapick.model.requests import Outcome
@@ -64,7 +64,38 @@ def test_a_difference_within_chance_is_not_said():
 
 def test_no_requests_in_one_arm_are_nothing_to_compare():
     assert compared(ArmTally(), ArmTally()).verdict is ArmVerdict.NOTHING
-    assert "`lorapick mode percent 50` compares" in compared(arm(500, hits=0.5), ArmTally()).sentence
+    found = alone(Mode(kind=ModeKind.ENFORCE), enforced=500)
+    assert "picks are in force for all requests" in found and "`lorapick mode percent 50` compares" in found
+
+
+def alone(mode: Mode, *, enforced: int = 0, observed: int = 0) -> str:
+    """What is said where one arm has no requests."""
+    tallies = {Arm.ENFORCED: arm(enforced, hits=0.5), Arm.OBSERVED: arm(observed, hits=0.5)}
+    return compare(tallies, WouldTally(), mode=mode, seconds=1.0).sentence
+
+
+@pytest.mark.parametrize("arms", [{"enforced": 9}, {"observed": 9}])
+def test_what_is_said_of_one_arm_is_what_the_mode_is_and_not_which_arm_it_is(arms):
+    kind = "with them" if "enforced" in arms else "without them"
+    assert f"for 25 % of the requests, and all that have left were {kind}" in alone(
+        Mode(kind=ModeKind.PERCENT, percent=25.0), **arms
+    )
+    said = {each: alone(Mode(kind=each), **arms) for each in (ModeKind.ENFORCE, ModeKind.OBSERVE)}
+    wrong = ModeKind.OBSERVE if "enforced" in arms else ModeKind.ENFORCE
+    assert said[wrong].startswith("Nothing to compare yet: no request has left since picks")
+
+
+def test_arms_whose_durations_lie_in_neighbouring_buckets_are_not_said_to_differ():
+    def constant(seconds: float) -> ArmTally:
+        tally = arm(0, hits=0.0)
+        tally.outcomes[Outcome.SERVED] = tally.adapter_requests = tally.hits = 5000
+        for _ in range(5000):
+            tally.latency.add(seconds)
+        return tally
+
+    edge = 0.001 * STEP**100
+    assert verdict_on(compared(constant(edge * 0.999), constant(edge * 1.001)), "latency p95") is ArmVerdict.TOO_FEW
+    assert verdict_on(compared(constant(edge * 0.9), constant(edge * 1.1)), "latency p95") is ArmVerdict.BETTER
 
 
 @pytest.mark.parametrize("p", [0.02, 0.5, 0.97])
