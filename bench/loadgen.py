@@ -144,13 +144,17 @@ async def open_loop(address: str, rate: float, seconds: float, seed: int) -> dic
     await connect(load, address, 64)
     draw = random.Random(seed)
     start = due = time.perf_counter()
+    arrived = 0
     while due - start < seconds:
         due += draw.expovariate(rate)
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
         load.arrive(due)
+        arrived += 1
+    took = time.perf_counter() - start
     await asyncio.sleep(0.5)
     load.over = True
-    return summary(load, time.perf_counter() - start)
+    load.errors += arrived - len(load.latencies)  # who has no answer by now is lost
+    return summary(load, took)
 
 
 def summary(load: Load, took: float) -> dict[str, object]:

@@ -186,11 +186,12 @@ def report(runs: dict[str, list[dict[str, float | None]]]) -> dict[str, Any]:
     """Medians; the figures that aims speak of are those of the worst mode."""
     medians: dict[str, dict[str, float]] = {}
     for name, each in runs.items():
-        medians[name] = {key: statistics.median(run[key] or 0.0 for run in each) for key in each[0]}
+        medians[name] = {key: statistics.median([known(run, key, name) for run in each]) for key in each[0]}
         if name != "envoy":
             for figure in ("p50_ms", "p99_ms"):
                 gained = [
-                    (run[figure] or 0.0) - (bare[figure] or 0.0) for run, bare in zip(each, runs["envoy"], strict=True)
+                    known(run, figure, name) - known(bare, figure, "envoy")
+                    for run, bare in zip(each, runs["envoy"], strict=True)
                 ]
                 medians[name][f"added_{figure}"] = statistics.median(gained)
     pickers = [each for name, each in medians.items() if name != "envoy"]
@@ -198,6 +199,14 @@ def report(runs: dict[str, list[dict[str, float | None]]]) -> dict[str, Any]:
         f"{key}_most": max(each[key] for each in pickers) for key in ("cores", "decision_p50_ms", "decision_p95_ms")
     }
     return {**worst, "cores_least": min(each["cores"] for each in pickers), "modes": medians}
+
+
+def known(run: dict[str, float | None], key: str, name: str) -> float:
+    """A figure of a run that must have it."""
+    value = run[key]
+    if value is None:
+        raise SystemExit(f"{name}: no {key}: the picker has decided nothing, so the run says nothing of it")
+    return value
 
 
 def main() -> None:

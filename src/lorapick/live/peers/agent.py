@@ -169,12 +169,12 @@ class Peers:
 
     async def _leave(self) -> None:
         """Take what is ours out of the store, if it answers."""
-        was_up = self._up
-        self._end("this picker ends")
+        was_up, ours = self._up, [*self._driver.fleet.state.peers.claims.ours]
+        self._end("this picker ends")  # from here on the core has no claims
         with contextlib.suppress(Exception):
             async with asyncio.timeout(1.0):
                 if was_up:
-                    for adapter, side in [*self._driver.fleet.state.peers.claims.ours]:
+                    for adapter, side in ours:
                         await self._store.release(adapter, side)
                     if self.leader is not None:
                         await self.leader.release()
