@@ -5,8 +5,11 @@ import signal
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+import trustme
+from redis.exceptions import RedisError
 from redis_kit import RedisServer
 
+from lorapick.live.addresses import free_ports
 from lorapick.live.driver import Driver
 from lorapick.live.peers.agent import Peers
 from lorapick.live.peers.store import PeersError, Store, connect
@@ -237,3 +240,28 @@ async def test_a_password_is_asked_for(redis, tmp_path):
     client = connect(settings, beside=tmp_path, environment={"LORAPICK_TEST_REDIS": "secret"})
     await Store(client, fleet="f", me="one").ping()
     await client.aclose()
+
+
+async def test_a_store_by_tls_is_asked_for_its_certificate_and_shown_ours(redis, tmp_path):
+    authority, stranger = trustme.CA(), trustme.CA()
+    made = authority.issue_cert("localhost", "127.0.0.1")
+    for name, ca in (("ca.crt", authority), ("other.crt", stranger)):
+        (tmp_path / name).write_bytes(ca.cert_pem.bytes())
+    (tmp_path / "tls.key").write_bytes(made.private_key_pem.bytes())
+    (tmp_path / "tls.crt").write_bytes(b"".join(part.bytes() for part in made.cert_chain_pems))
+    (port,) = free_ports(1)
+    redis.kill()
+    files = [("--tls-cert-file", "tls.crt"), ("--tls-key-file", "tls.key"), ("--tls-ca-cert-file", "ca.crt")]
+    options = [part for flag, name in files for part in (flag, str(tmp_path / name))]
+    redis.start("--tls-port", str(port), "--bind", "127.0.0.1", "--tls-auth-clients", "yes", *options)
+    own = {"tls_certificate": "tls.crt", "tls_key": "tls.key"}
+    good = PeersSettings(redis=f"rediss://127.0.0.1:{port}/0", tls_ca="ca.crt", **own)
+    client = connect(good, beside=tmp_path)
+    assert (await Store(client, fleet="f", me="one").claim("x", Side.DECODE, pod="a", lasts=9.0)).peer == "one"
+    await client.aclose()
+    without = PeersSettings(redis=good.redis, tls_ca="ca.crt")
+    for wrong in (without, PeersSettings(redis=good.redis, tls_ca="other.crt", **own)):
+        client = connect(wrong, beside=tmp_path)
+        with pytest.raises((RedisError, OSError)):
+            await Store(client, fleet="f", me="two").ping()
+        await client.aclose()
