@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trustme
+from msgspec.structs import replace
 from redis.exceptions import RedisError
 from redis_kit import RedisServer
 
@@ -14,8 +15,9 @@ from lorapick.live.driver import Driver
 from lorapick.live.peers.agent import Peers
 from lorapick.live.peers.store import PeersError, Store, connect
 from lorapick.model.adapters import Adapter, PinSpec
+from lorapick.model.arms import Mode, ModeKind
 from lorapick.model.effects import Dispatch
-from lorapick.model.events import PinSet, PodAppeared, PodReported
+from lorapick.model.events import ConfigChanged, PinSet, PodAppeared, PodReported
 from lorapick.model.placement import Side
 from lorapick.model.pods import PodReport
 from lorapick.model.requests import Outcome, Request
@@ -265,3 +267,14 @@ async def test_a_store_by_tls_is_asked_for_its_certificate_and_shown_ours(redis,
         with pytest.raises((RedisError, OSError)):
             await Store(client, fleet="f", me="two").ping()
         await client.aclose()
+
+
+async def test_one_command_sets_the_mode_of_all_and_outlives_the_picker_it_was_given_to(redis):
+    async with pickers(redis, 3) as (one, other, third):
+        settings = replace(one.state.settings, mode=Mode(kind=ModeKind.OBSERVE))
+        one.driver.submit(lambda t, i: ConfigChanged(t=t, id=i, settings=settings))
+        await until(lambda: all(each.state.settings.mode.kind is ModeKind.OBSERVE for each in (other, third)))
+        await one.end()
+        back = replace(other.state.settings, mode=Mode())
+        other.driver.submit(lambda t, i: ConfigChanged(t=t, id=i, settings=back))
+        await until(lambda: third.state.settings.mode == Mode())

@@ -75,7 +75,7 @@ def compare(
         would=would_of(would),
         findings=findings,
         verdict=verdict,
-        sentence=_alone(mode, enforced, observed, would=would_of(would))
+        sentence=_alone(mode, enforced=enforced, observed=observed, would=would_of(would))
         if verdict is ArmVerdict.NOTHING
         else _sentence(enforced, observed, findings=findings, verdict=verdict),
     )
@@ -230,7 +230,7 @@ def _sentence(
     return f"Where lorapick's picks are in force: {', '.join(told)}."
 
 
-def _alone(mode: Mode, enforced: ArmFigures, observed: ArmFigures, *, would: WouldBe) -> str:
+def _alone(mode: Mode, *, enforced: ArmFigures, observed: ArmFigures, would: WouldBe) -> str:
     """Where one arm has no requests: what the mode says of that, and not only which arm it is."""
     if not enforced.requests and not observed.requests:
         return "Nothing to compare: no request has left since the mode was set."

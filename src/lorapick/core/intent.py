@@ -7,10 +7,9 @@ comes at once. Not here: what pods answer (see `core.operator`), what is done ab
 from collections.abc import Callable
 
 import msgspec
-from msgspec.structs import replace
 
-from lorapick.core import arms_routing
-from lorapick.core.arms import route_of
+from lorapick.core import modes
+from lorapick.core.arms_routing import Moment
 from lorapick.core.peers import listening
 from lorapick.core.picking.policies import make_policy
 from lorapick.core.placement import by_load, pinning
@@ -242,20 +241,8 @@ def on_config_changed(state: FleetState, event: ConfigChanged, *, now: Seconds) 
 
 def _set_mode(state: FleetState, event: ConfigChanged, *, now: Seconds) -> list[Effect]:
     """Take over the mode, then what else is new, if anything; who waits and is only observed now is sent on."""
-    before = state.settings
-    mode = event.settings.mode
-    state.arms.configure(replace(before, mode=mode, discovery=event.settings.discovery), now=now)
-    state.settings = replace(before, mode=mode)
-    state.placement.acts = state.arms.commands
-    state.placement.configure(state.settings)
-    state.take_policy(state.policy)
-    facts: dict[str, str | float] = {"mode": mode.text, "before": before.mode.text, "route": route_of(event.settings)}
-    effects: list[Effect] = [Note(cause=event.id, kind="mode", facts=facts)]
-    at = arms_routing.Moment(now, event.id)
-    for flight in [*state.flights.values()]:
-        if flight.request.id in state.holds or flight.request.id in state.queues:
-            effects += arms_routing.change_arm(state, flight, at=at)
-    wake(state, now=now)
+    effects = modes.change(state, event.settings, at=Moment(now, event.id))
+    modes.said(state)
     if event.settings != state.settings:
         return [*effects, *on_config_changed(state, event, now=now)]
     return [*effects, *admit(state, now=now, cause=event.id)]

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from lorapick.model.adapters import Adapter, Alias, PinSpec
+from lorapick.model.peers import ModeWord
 from lorapick.model.placement import AdapterFacts, DemandBin, Side
 from lorapick.model.pods import Pod, PodReport, SilentWhy
 from lorapick.model.reasons import Reason
@@ -190,17 +191,15 @@ class Registered(Event, frozen=True, kw_only=True):
     pod: PodName
     adapter: AdapterName
     known_before: bool = False
-    """The pod knew it already, so nothing was loaded."""
 
 
 class RegisterFailed(Event, frozen=True, kw_only=True):
-    """A pod did not take a name."""
+    """A pod did not take a name; `lasting` as of a `LoadFailed`."""
 
     pod: PodName
     adapter: AdapterName
     why: str
     lasting: bool = False
-    """As of a `LoadFailed`."""
 
 
 class Touched(Event, frozen=True, kw_only=True):
@@ -225,6 +224,7 @@ class PeerReported(Event, frozen=True, kw_only=True):
     loads: dict[PodName, tuple[AdapterName, ...]] = {}
     in_flight: dict[PodName, int] = {}
     pins: dict[AdapterName, PinSpec] = {}
+    mode: ModeWord | None = None
 
 
 class LoadClaimed(Event, frozen=True, kw_only=True):

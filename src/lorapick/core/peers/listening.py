@@ -6,6 +6,8 @@ Not here: questions (see `core.peers.claiming`), the wire (see `live.peers`).
 
 from itertools import islice
 
+from lorapick.core import modes
+from lorapick.core.arms_routing import Moment
 from lorapick.core.deciding import decide
 from lorapick.core.peers.claims import SETTLED, Key, Standing
 from lorapick.core.peers.marks import MOST_PODS, Mark, Peer
@@ -39,6 +41,7 @@ def on_reported(state: FleetState, event: PeerReported, *, now: Seconds) -> list
     peer.pins = event.pins
     if marks.pin():
         wake(state, now=now)
+    effects += modes.heard(state, event.mode, peer=event.peer, at=Moment(now, event.id))
     return [*effects, *_loads(state, peer, event=event, now=now)]
 
 

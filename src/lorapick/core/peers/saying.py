@@ -1,6 +1,7 @@
 """What this picker tells its peers of itself.
 
-In: the fleet's state. Out: its marks. What it knows from peers is not told on: marks that were would never end.
+In: the fleet's state. Out: its marks. What it knows from peers is not told on, as marks that were would never end; but
+for the mode, of which there is one, so that it outlives the picker at which it was set.
 Not here: to whom and how often (see `live.peers`).
 """
 
@@ -20,4 +21,4 @@ def own_marks(state: FleetState) -> Marks:
     in_flight = {targets[row].pod: load.in_flight for row, load in state.loads.items() if load.in_flight}
     declared = {name: adapter.pin for name, adapter in state.adapters.items() if adapter.pin is not None}
     pins = {name: pin for name, pin in state.pins.items() if declared.get(name) != pin}
-    return Marks(loads=loads, in_flight=in_flight, pins=pins)
+    return Marks(loads=loads, in_flight=in_flight, pins=pins, mode=state.peers.mode)

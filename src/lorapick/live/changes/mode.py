@@ -45,6 +45,11 @@ class Modes:
             who = "the gateway's own balancing" if route == GATEWAY else f"policy {route}"
             notes.append(f"requests of the observed arm are routed by {who}")
             notes.append("pods are told nothing (pins, preloads, orders) until picks are in force for all requests")
+        peers = self._door.state.peers
+        if peers.on and peers.claims.reachable:
+            notes.append("the other pickers of the fleet take it over within a second")
+        elif peers.on:
+            notes.append("the store that pickers share is out of reach: it holds for this one alone until that is back")
         if mode != self._file:
             kind = "percentage" if self._file.kind is ModeKind.PERCENT else "mode"
             notes.append(f"after a restart the file's {kind} holds again: {self._file.text}")

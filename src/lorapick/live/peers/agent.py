@@ -237,7 +237,7 @@ class Peers:
         marks = message.marks
         self._driver.submit(
             lambda t, i: PeerReported(
-                t=t, id=i, peer=name, loads=marks.loads, in_flight=marks.in_flight, pins=marks.pins
+                t=t, id=i, peer=name, loads=marks.loads, in_flight=marks.in_flight, pins=marks.pins, mode=marks.mode
             )
         )
 
