@@ -55,15 +55,15 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
 
 
 def _saturated(case: Case) -> Effect | None:
-    """The refusal of a request of priority below 0 while the pods together are saturated."""
+    """The refusal of a request of priority below 0 while the pods that it may go to are together saturated."""
     thresholds = case.state.settings.admission.saturation
     if thresholds is None:
         return None
-    level = saturation.level(case.state.columns, thresholds, now=case.now)
+    request = case.flight.request
+    level = saturation.level(case.state.columns, thresholds, now=case.now, subset=request.subset)
     if level < saturation.FULL:
         return None
-    priority = case.flight.request.priority
-    text = f"its priority is {priority}, below 0 (objectives), and the pods are saturated: {level:.2f} of 1"
+    text = f"its priority is {request.priority}, below 0 (objectives), and the pods are saturated: {level:.2f} of 1"
     return reject(case, Reason.SHED, message=f"{text} (admission.saturation)")
 
 

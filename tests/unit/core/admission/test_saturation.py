@@ -65,3 +65,19 @@ def test_the_refusal_says_why():
     book.arrive("legal", priority=-2)
     (refused,) = book.effects
     assert "-2" in refused.message and "2.00 of 1" in refused.message and refused.status == 429
+
+
+@pytest.mark.parametrize(
+    ("queues", "subset", "shed"),
+    [
+        ((30, 0), ("p1",), False),
+        ((30, 0), ("p1:8000",), False),
+        ((30, 0), ("p0",), True),
+        ((6, 0), None, False),
+        ((6, 0), ("p0:8000",), True),
+        ((0, 0), (), True),
+    ],
+)
+def test_only_pods_that_the_gateway_allows_are_asked(queues, subset, shed):
+    told = fleet(*((queue, 0.0) for queue in queues)).arrive("legal", priority=-1, subset=subset)
+    assert any("shed" in line for line in told) is shed, told

@@ -95,16 +95,17 @@ class TestRefusals:
         assert commands[1:] == [Finish()]
 
     @pytest.mark.parametrize(
-        ("reason", "status", "kind", "param"),
+        ("reason", "status", "kind", "dropped"),
         [
-            (Reason.ADAPTER_UNKNOWN, 404, "NotFoundError", "model"),
-            (Reason.DEADLINE, 503, "ServiceUnavailableError", None),
-            (Reason.SHED, 429, "RateLimitError", None),
+            (Reason.ADAPTER_UNKNOWN, 404, "NotFoundError", None),
+            (Reason.DEADLINE, 503, "ServiceUnavailableError", "rejected-ttl-expired"),
+            (Reason.SHED, 429, "RateLimitError", "rejected-saturated"),
         ],
     )
-    def test_kinds_of_rejection(self, reason: Reason, status: int, kind: str, param: str | None) -> None:
-        got, _, body = immediate(session_decided(gateway.reject(reason)))
-        assert got == status
+    def test_kinds_of_rejection(self, reason: Reason, status: int, kind: str, dropped: str | None) -> None:
+        got, headers, body = immediate(session_decided(gateway.reject(reason)))
+        assert (got, headers.get("x-llm-d-request-dropped-reason")) == (status, dropped)
+        param = "model" if reason is Reason.ADAPTER_UNKNOWN else None
         assert body == {"error": {"message": "no", "type": kind, "param": param, "code": status}}
 
 

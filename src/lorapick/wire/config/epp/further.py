@@ -41,8 +41,8 @@ _ADMISSION = (
     refused(
         "probabilistic-admitter",
         Kind.ADMITTER,
-        because="lorapick has no admission by chance: it sheds nobody while some pod has room",
-        instead="objectives with a priority below 0: those never wait",
+        because="lorapick has no admission by chance",
+        instead="objectives with a priority below 0: those never wait, and are shed from the detector's thresholds on",
     ),
     refused("latency-slo-admitter", Kind.ADMITTER, because=_PREDICTOR, instead="admission.max_wait"),
     differs(
