@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from k8s_api import Api
-from k8s_lorapick import Picker, eventually, names
+from k8s_lorapick import FAST_LEADER, Picker, eventually, names
 from k8s_objects import POOL, begin_pod
 from k8s_server import Cluster
 from test_k8s_chart import CHART, helm
@@ -91,6 +91,32 @@ def allowed() -> dict[str, list[str]]:
         for resource in rule["resources"]:
             verbs.setdefault(resource, set()).update(rule["verbs"])
     return {resource: sorted(each) for resource, each in verbs.items()}
+
+
+def test_the_role_for_another_lease_is_enough_for_it_and_not_for_the_usual_one(
+    two_pods: Api, kubectl: Callable[..., str], cluster: Cluster, tmp_path: Path
+) -> None:
+    parts = [word for name in ("serviceaccount", "rbac") for word in ("--show-only", f"templates/{name}.yaml")]
+    values = f"pool.name={POOL},config.discovery.kubernetes.leader.lease=mine"
+    where = ("--namespace", two_pods.namespace, "--set", values)
+    kubectl("apply", "-f", "-", stdin=helm("template", "lorapick", str(CHART), *where, *parts))
+    who = (f"--as=system:serviceaccount:{two_pods.namespace}:lorapick", "-n", two_pods.namespace)
+    # `can-i` asks by a SelfSubjectAccessReview.
+    for name, allowed_to in (("mine", "yes"), (f"lorapick-{POOL}", "no")):
+        said = kubectl("auth", "can-i", "update", f"leases.coordination.k8s.io/{name}", *who, ok=allowed_to == "yes")
+        assert said.strip() == allowed_to
+    token = two_pods.account_token("lorapick")
+    config = cluster.kubeconfig(tmp_path / "account.json", token=token, namespace=two_pods.namespace)
+    kubernetes = {"pool": POOL, "kubeconfig": str(config), "leader": {**FAST_LEADER, "lease": "mine"}}
+    discovery = {"kubernetes": kubernetes}
+    one = Picker("picker-0", kubeconfig=config, directory=tmp_path, pool=POOL, discovery=discovery)
+    try:
+        eventually(lambda: one.metric("lorapick_leader"), lambda leads: leads == 1)
+        eventually(one.pods, names(0, 1))
+    finally:
+        one.end()
+    found = asked(cluster, two_pods.namespace)
+    assert [each for each in found if each.code in (401, 403)] == []
 
 
 @pytest.mark.parametrize(

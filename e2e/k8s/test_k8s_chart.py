@@ -11,6 +11,9 @@ import yaml
 from k8s_api import Api
 from k8s_build import BINARIES, PUBLISHED
 from k8s_server import Cluster
+from lorapick.core.picking.policies import POLICIES
+from lorapick.live.tls.exposure import check_exposure
+from lorapick.wire.config import parse_settings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -35,6 +38,13 @@ VARIANTS = (
     "config.mode=enforce,config.server.body=buffered",
     "image.tag=dev,imagePullSecrets[0].name=pull,priorityClassName=system-cluster-critical",
     "nodeSelector.pool=cpu,tolerations[0].operator=Exists,podLabels.team=ml,podAnnotations.note=x",
+    "tls.secret=cert,tls.clientCaSecret=ca",
+    "ports.admin=9091,tokens.admin.secret=token,networkPolicy.admins[0].podSelector.matchLabels.role=ops",
+    "tokens.metrics.secret=token,tokens.metrics.key=metrics",
+    "peers.redis=rediss://redis.db:6380/0,peers.username=u,peers.passwordSecret=redis,peers.caSecret=ca",
+    "config.discovery.kubernetes.leader.lease=mine",
+    "config.discovery.kubernetes.pool=theirs",
+    "config.discovery.kubernetes.selector.app=vllm,config.discovery.kubernetes.target_ports={8000}",
     "env[0].name=TOKEN,env[0].value=x,volumes[0].name=v,volumes[0].emptyDir.sizeLimit=1Gi",
 )
 REFUSED = (
@@ -48,6 +58,11 @@ REFUSED = (
     ("leaveSeconds=0", "minimum"),
     ("networkPolicy.gateways[0].podSelectors.a=b", "podSelectors"),
     ("serviceMonitor.interval=often", "interval"),
+    ("ports.admin=9091", "tokens"),
+    ("peers.passwordSecret=redis", "redis"),
+    ("peers.redis=redis://redis,peers.caSecret=ca", "redis"),
+    ("peers.redis=redis://user:secret@redis", "redis"),
+    ("config.discovery.kubernetes.namespace=other", "pool.create must be false"),
 )
 
 
@@ -72,6 +87,49 @@ def without_words(schema: Any) -> Any:
     empty = {"minLength"} if schema.get("minLength") == 0 else set()
     skipped = {name for name in ("description", "message") if isinstance(schema.get(name), str)} | empty
     return {name: without_words(value) for name, value in schema.items() if name not in skipped}
+
+
+def role(*values: str) -> dict[str, Any]:
+    """The chart's Role for some values."""
+    sets = [word for value in values for word in ("--set", value)]
+    return next(yaml.safe_load_all(rendered("llm", *sets, "--show-only", "templates/rbac.yaml")))
+
+
+def named(one: dict[str, Any]) -> dict[str, list[str]]:
+    """Objects that a Role names, by resource."""
+    return {rule["resources"][0]: rule["resourceNames"] for rule in one["rules"] if "resourceNames" in rule}
+
+
+IN_CLUSTER = "config.discovery.kubernetes"
+ROLES = (
+    ((), {"inferencepools": ["lorapick"], "leases": ["lorapick-lorapick"]}),
+    (("pool.name=a",), {"inferencepools": ["a"], "leases": ["lorapick-a"]}),
+    ((f"{IN_CLUSTER}.pool=b", "pool.name=a"), {"inferencepools": ["b"], "leases": ["lorapick-b"]}),
+    ((f"{IN_CLUSTER}.leader.lease=mine",), {"inferencepools": ["lorapick"], "leases": ["mine"]}),
+    ((f"{IN_CLUSTER}.selector.app=vllm",), {"leases": ["lorapick-pods"]}),
+    ((f"{IN_CLUSTER}.leader.enabled=false",), {"inferencepools": ["lorapick"]}),
+)
+
+
+@pytest.mark.parametrize(("values", "names"), ROLES)
+def test_the_role_follows_the_configuration(values: tuple[str, ...], names: dict[str, list[str]]) -> None:
+    assert named(role(*values)) == names
+    allows = {resource for rule in role(*values)["rules"] for resource in rule["resources"]}
+    assert {"inferencepools", "leases"} & allows == set(names)
+
+
+def test_the_role_is_where_the_pods_are() -> None:
+    values = ("--set", f"{IN_CLUSTER}.namespace=models,pool.create=false", "--show-only", "templates/rbac.yaml")
+    ours, binding = yaml.safe_load_all(rendered("llm", *values))
+    assert (ours["metadata"]["namespace"], binding["metadata"]["namespace"]) == ("models", "models")
+    assert binding["subjects"][0]["namespace"] == "llm"
+
+
+@pytest.mark.parametrize("values", VARIANTS)
+def test_the_picker_can_read_what_values_make_of_its_configuration(values: str) -> None:
+    text = rendered("llm", "--set", values, "--show-only", "templates/configmap.yaml")
+    settings = parse_settings(yaml.safe_load(text)["data"]["lorapick.yaml"], file="lorapick.yaml", policies=POLICIES)
+    assert check_exposure(settings) is not None
 
 
 def test_lint() -> None:

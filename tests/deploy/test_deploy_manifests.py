@@ -125,3 +125,25 @@ def test_each_nested_value_is_in_the_schema():
         known = SCHEMA["properties"][name].get("properties")
         if isinstance(value, dict) and known is not None:
             assert set(value) <= set(known), name
+
+
+TOGETHER = (
+    ({"ports": {"admin": 9091}, "tokens": {"admin": {"secret": "token"}}}, {"ports": {"admin": 9091}}),
+    (
+        {"peers": {"redis": "redis://redis:6379/0", "passwordSecret": "redis"}},
+        {"peers": {"redis": "", "passwordSecret": "redis"}},
+    ),
+    (
+        {"peers": {"redis": "rediss://redis:6380/0", "caSecret": "ca"}},
+        {"peers": {"redis": "redis://redis:6380/0", "caSecret": "ca"}},
+    ),
+    ({"peers": {"redis": "redis://redis/0"}}, {"peers": {"redis": "redis://user:secret@redis/0"}}),
+    ({"tls": {"secret": "cert"}}, {"tls": {"secret": "Not A Name"}}),
+)
+
+
+@pytest.mark.parametrize(("good", "bad"), TOGETHER)
+def test_values_that_need_each_other(good, bad):
+    jsonschema.validate(good, SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(bad, SCHEMA)
