@@ -1,7 +1,9 @@
 """Real connections: who is let in, what a reload changes, and what it does not."""
 
 import asyncio
+import socket
 import ssl
+import warnings
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -93,6 +95,48 @@ async def test_grpc_takes_a_new_client_authority(issuer):
         keeper.look()
         assert await is_served(address, issuer.root, new.issue_cert("envoy"))
         assert not await is_served(address, issuer.root, old.issue_cert("envoy"))
+
+
+def version_agreed(address, highest):
+    """Version of a handshake in which the client goes no higher; why there was none otherwise."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    # At OpenSSL's usual level the client itself would not offer 1.1, and the server would not be asked.
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.set_alpn_protocols(["h2"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, highest
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as plain:
+        try:
+            with context.wrap_socket(plain) as secured:
+                return secured.version()
+        except ssl.SSLError as error:
+            return error.reason
+
+
+async def test_grpc_takes_1_2_and_1_3_and_nothing_older(issuer):
+    issuer.issue()
+    async with extproc(issuer.keeper("extproc")) as address:
+        highest = (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+        agreed = [await asyncio.to_thread(version_agreed, address, each) for each in highest]
+    # gRPC hangs up on 1.1 without an alert; the next test holds that this client can speak it.
+    assert agreed == ["UNEXPECTED_EOF_WHILE_READING", "TLSv1.2", "TLSv1.3"]
+
+
+async def test_a_server_that_takes_1_1_is_spoken_to_in_it(issuer):
+    issuer.issue()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(issuer.folder / "tls.crt", issuer.folder / "tls.key")
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = ssl.TLSVersion.TLSv1
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert await asyncio.to_thread(version_agreed, f"127.0.0.1:{port}", ssl.TLSVersion.TLSv1_1) == "TLSv1.1"
 
 
 async def hello(scope, receive, send):
