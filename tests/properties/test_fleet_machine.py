@@ -60,6 +60,9 @@ class FleetMachine(RuleBasedStateMachine):
         state = self.book.fleet.state
         before = {state.residency.home(row).name: {*state.residency.home(row).in_use} for row in state.loads}
         slots = {state.residency.home(row).name: load.limits.max_loras for row, load in state.loads.items()}
+        if kind is events.PodReported and fields["pod"] in before:
+            # What the pod itself says is running there needs no slot of its own from now on.
+            before[fields["pod"]].update(fields["report"].in_flight_adapters or ())
         self.book.apply(kind, **fields)
         self.note()
         assert state.placement.next_tick > self.book.now, "the controller asks for a tick that is over"

@@ -162,7 +162,8 @@ def _throws_out(state: FleetState, target: Target, *, now: Seconds) -> str | Non
     if home.shadow.free > 0 or target.adapter in home.shadow.gpu:
         return None  # in the latter case only its name is missing
     victim = home.shadow.next_out(home.busy)
-    if victim is None:
+    # A pod may show more in its slots than it has slots: whoever goes then makes no room beside those in use.
+    if victim is None or len(home.in_use) >= home.shadow.gpu_slots:
         return ALL_BUSY
     awaited = any(name != target.adapter for name in home.absent)
     if awaited or home.endangers_reserved() or protected(state, target, victim=victim):

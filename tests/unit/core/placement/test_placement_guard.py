@@ -8,7 +8,7 @@ from lorapick.core.placement.targets import Target
 from lorapick.model import events
 from lorapick.model.adapters import Adapter
 from lorapick.model.placement import Why
-from lorapick.model.pods import Engine, SilentWhy
+from lorapick.model.pods import Engine, LoadedAdapter, SilentWhy
 from lorapick.model.settings import BudgetSettings, PlacementSettings, Settings
 from lorapick.testing.playbook import plain_pod
 
@@ -154,4 +154,14 @@ def test_where_all_is_in_use_nothing_is_loaded():
     book = full()
     for name in ("x", "y"):
         book.arrive(name, id=name, subset=("a:8000",))
+    assert word(book, "a", "z") == "all_busy"
+
+
+def test_a_pod_that_shows_more_than_it_has_slots_gets_no_more_into_use():
+    """What goes there makes room for nobody: the slots that it has are in use without it."""
+    book = full()
+    for name in ("x", "y"):
+        book.arrive(name, id=name, subset=("a:8000",))
+    shown = tuple(LoadedAdapter(name=name, on_gpu=True) for name in ("x", "y", "idle"))
+    book.report("a", loaded=shown)
     assert word(book, "a", "z") == "all_busy"
