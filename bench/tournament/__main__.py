@@ -2,12 +2,13 @@
 
     python -m bench.tournament [--only zipf,hot] [--policies cost,weighted] [--seeds 5] [--workers 2] [--tune]
 
-`--tune` plays with seeds that are for tuning, and writes no page.
+`--tune` plays with seeds that are for tuning, and writes no page. `--store FILE` keeps what was played, and goes on.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.tournament.cells import LOADS, Cell, cells
 from bench.tournament.judge import Verdict, verdict
@@ -15,6 +16,7 @@ from bench.tournament.page import write
 from bench.tournament.play import Figures, Task, play
 from bench.tournament.rates import Borne, known
 from bench.tournament.seeds import seeds
+from bench.tournament.store import Store
 from lorapick.core.picking.policies import POLICIES
 
 Played = dict[Cell, dict[str, tuple[Figures, ...]]]
@@ -27,14 +29,19 @@ def tasks(cell: Cell, borne: Borne | None, *, policies: Sequence[str], of: Seque
     return [Task(cell=cell, rate=rate, limit=limit, policy=policy, seed=seed) for policy in policies for seed in of]
 
 
-def tournament(wanted: Sequence[Cell], *, policies: Sequence[str], of: Sequence[int], workers: int | None) -> Played:
+def tournament(
+    wanted: Sequence[Cell], *, policies: Sequence[str], of: Sequence[int], workers: int | None, store: Store
+) -> Played:
     """Play, and say each cell as it ends."""
     rates = known()
     played: Played = {}
     for cell in wanted:
         borne = None if cell.load is None else rates[cell.traffic.name][cell.mode]
-        figures = play(tasks(cell, borne, policies=policies, of=of), workers=workers)
-        by_policy = {policy: figures[n * len(of) : (n + 1) * len(of)] for n, policy in enumerate(policies)}
+        all_tasks = tasks(cell, borne, policies=policies, of=of)
+        fresh = [task for task in all_tasks if store.get(task) is None]
+        store.add(fresh, play(fresh, workers=workers))
+        figures = [found for task in all_tasks if (found := store.get(task)) is not None]
+        by_policy = {policy: tuple(figures[n * len(of) : (n + 1) * len(of)]) for n, policy in enumerate(policies)}
         played[cell] = by_policy
         print(f"{cell.name:<28} {_said(verdict(by_policy, policy='cost', name='p95_ms'))}", flush=True)
     return played
@@ -55,6 +62,8 @@ def main() -> None:
     parser.add_argument("--modes", default="inline,drain")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--store", type=Path, help="file of runs that were played, to go on with")
+    parser.add_argument("--keep", default="", help="policies whose stored runs count though the code has changed since")
     parser.add_argument("--tune", action="store_true", help="seeds for tuning; no page is written")
     asked = parser.parse_args()
     loads = tuple(float(each) for each in asked.loads.split(",")) if asked.loads else LOADS
@@ -65,7 +74,13 @@ def main() -> None:
         if (names is None or cell.traffic.name in names) and cell.mode in asked.modes.split(",")
     ]
     policies = asked.policies.split(",") if asked.policies else list(POLICIES)
-    played = tournament(wanted, policies=policies, of=seeds(asked.seeds, tuning=asked.tune), workers=asked.workers)
+    played = tournament(
+        wanted,
+        policies=policies,
+        of=seeds(asked.seeds, tuning=asked.tune),
+        workers=asked.workers,
+        store=Store(asked.store, keeps=asked.keep.split(",")),
+    )
     if not asked.tune:
         write(played, command=" ".join(sys.argv[1:]))
 

@@ -4,9 +4,10 @@ import pytest
 from bench.tournament.cells import LOADS, MODES, cells, scenario
 from bench.tournament.judge import Place, served_all, verdict
 from bench.tournament.page import every_figure, verdicts
-from bench.tournament.play import Figures
+from bench.tournament.play import Figures, Task
 from bench.tournament.rates import known
 from bench.tournament.seeds import REPORTING, SEARCH, TUNING, seeds
+from bench.tournament.store import Store
 
 
 def figures(p95, lost=0.0):
@@ -63,3 +64,19 @@ def test_pages_have_every_cell():
     shown = [*verdicts(played), *every_figure(played)]
     assert any(line.startswith(f"| {cell.name} | 110 | weighted | 100 | 1.100 |") for line in shown)
     assert f"## {cell.name}" in shown
+
+
+def test_a_tournament_goes_on_with_what_was_played(tmp_path, monkeypatch):
+    """Runs are kept by task and code; a line that was cut off is played again, foreign code too unless it is kept."""
+    cell = next(cells(loads=LOADS[:1]))
+    one, other = (Task(cell=cell, rate=1.0, limit=None, policy="cost", seed=seed) for seed in (1, 2))
+    path = tmp_path / "runs.jsonl"
+    store = Store(path)
+    store.add([one], [figures(100.0)])
+    assert store.get(one) == figures(100.0) and store.get(other) is None
+    path.write_bytes(path.read_bytes() + path.read_bytes()[:40])
+    assert Store(path).get(one) == figures(100.0)
+    monkeypatch.setattr("bench.tournament.store.code", lambda: "changed")
+    assert Store(path).get(one) is None
+    assert Store(path, keeps=("cost",)).get(one) == figures(100.0)
+    assert Store(None).get(one) is None
