@@ -8,10 +8,10 @@ from math import inf
 from typing import NamedTuple
 
 from lorapick.core import splitting
-from lorapick.core.admission import saturation
 from lorapick.core.case import Case, journal, pick_value, reject, with_leg
 from lorapick.core.columns import TIER_BITS
 from lorapick.core.facts import note_cold
+from lorapick.core.holding_back import why_held_back, why_shed
 from lorapick.core.peers import claiming
 from lorapick.core.picking.filters import QUEUE_FULL, STALE, passing, veto
 from lorapick.core.picking.pick import NOBODY, Choice, pick
@@ -42,8 +42,8 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
     deadline = flight.request.deadline
     if deadline is not None and now >= deadline:
         return [reject(case, Reason.DEADLINE, message="its deadline has passed")]
-    if flight.request.priority < 0 and (full := _saturated(case)) is not None:
-        return [full]
+    if flight.request.priority < 0 and (busy := why_shed(case)) is not None:
+        return [reject(case, Reason.SHED, message=busy)]
     row = state.turns.row_of(flight.adapter_name) if flight.adapter_name is not None else -1
     if row < 0:
         return _answer(case)
@@ -54,22 +54,11 @@ def decide(state: FleetState, flight: Flight, *, now: Seconds, cause: int) -> li
         state.gates.refresh(row)
 
 
-def _saturated(case: Case) -> Effect | None:
-    """The refusal of a request of priority below 0 while the pods that it may go to are together saturated."""
-    thresholds = case.state.settings.admission.saturation
-    if thresholds is None:
-        return None
-    request = case.flight.request
-    level = saturation.level(case.state.columns, thresholds, now=case.now, subset=request.subset)
-    if level < saturation.FULL:
-        return None
-    text = f"its priority is {request.priority}, below 0 (objectives), and the pods are saturated: {level:.2f} of 1"
-    return reject(case, Reason.SHED, message=f"{text} (admission.saturation)")
-
-
 def _answer(case: Case) -> list[Effect]:
     effects: list[Effect] = []
     choice = choose(case, effects)
+    if choice.row >= 0 and (busy := why_held_back(case)) is not None:
+        return [*effects, *wait(case, busy=busy)]
     lead = _follow(case, choice)
     if lead is not None and lead.room:
         effects += _go(case, _instead(case, choice, row=lead.row), follows_load=True)
@@ -96,6 +85,8 @@ def _go(case: Case, choice: Choice, *, follows_load: bool = False) -> list[Effec
 def foresee(case: Case) -> Pick:
     """What `decide` would come to, and nothing comes of it. Who would have to wait has no pod, and the reason."""
     choice = choose(case, [])
+    if choice.row >= 0 and why_held_back(case, tries=False) is not None:
+        return pick_value(case, NOBODY, reason=Reason.HELD_FOR_SLOT if may_wait(case) else Reason.SHED)
     lead = _follow(case, choice)
     if lead is not None and (lead.room or choice.row < 0 or may_wait(case)):
         leader = case.state.columns.targets[lead.row].pod

@@ -7,11 +7,13 @@ Not here: which pod it gets (see `core.deciding`), who is tried next (see `core.
 from lorapick.core.admission.queues import Waiter
 from lorapick.core.case import Case, journal, pick_value, reject
 from lorapick.core.columns import CODE, REASONS, TIER_BITS
+from lorapick.core.holding_back import why_held_back
 from lorapick.core.naming import near_names
 from lorapick.core.picking.filters import veto
 from lorapick.core.picking.pick import NOBODY
 from lorapick.core.picking.verdicts import judge, why_nobody
 from lorapick.core.state import FleetState, Flight
+from lorapick.core.waiting_room import why_full
 from lorapick.model.bands import Ordering
 from lorapick.model.effects import Effect, Hold
 from lorapick.model.reasons import Reason
@@ -43,7 +45,7 @@ def hold_for_load(case: Case, row: int) -> list[Effect]:
         if case.now >= until:
             return [reject_nobody(case, waited=case.now - since)]
         if not may_wait(case):
-            return [_shed(case, band=_full_band(case))]
+            return [_shed(case, full=why_full(case))]
         effects = _make_room(case)
         if flight.waits_since is None:
             flight.waits_since = case.now
@@ -103,20 +105,9 @@ def may_wait(case: Case) -> bool:
         return False
     if request.id in state.holds or request.id in state.queues:
         return True
-    if request.priority < 0 or _full_band(case) is not None:
+    if request.priority < 0 or why_full(case) is not None:
         return False
     return state.waiting < state.settings.admission.max_queued or _gives_way(state, request.priority) is not None
-
-
-def _full_band(case: Case) -> int | None:
-    """Bound of its priority, when so many of that wait already; None: there is room, or no bound."""
-    state, priority = case.state, case.flight.request.priority
-    bounds = {band.priority: band.max_queued for band in state.settings.admission.bands}
-    bound = bounds.get(priority, bounds.get(None))
-    if bound is None:
-        return None
-    held = sum(state.flights[each].request.priority == priority for each in state.holds.held)
-    return bound if state.queues.of_priority(priority) + held >= bound else None
 
 
 def _make_room(case: Case) -> list[Effect]:
@@ -131,7 +122,7 @@ def _make_room(case: Case) -> list[Effect]:
         return []
     last = _gives_way(state, request.priority)
     assert last is not None, f"{request.id!r} may not wait"
-    return [_shed(Case(state, state.flights[last], now=case.now, cause=case.cause), band=None)]
+    return [_shed(Case(state, state.flights[last], now=case.now, cause=case.cause), full=None)]
 
 
 def _gives_way(state: FleetState, priority: int) -> RequestId | None:
@@ -143,31 +134,32 @@ def _gives_way(state: FleetState, priority: int) -> RequestId | None:
     return lowest[2] if lowest is not None and lowest[0] < priority else None
 
 
-def _shed(case: Case, *, band: int | None) -> Effect:
+def _shed(case: Case, *, full: str | None, busy: str | None = None) -> Effect:
     priority = case.flight.request.priority
-    text = f"{case.state.settings.admission.max_queued} requests wait already (admission.max_queued)"
-    if band is not None:
-        text = f"{band} requests of priority {priority} wait already (admission.bands)"
+    text = full or f"{case.state.settings.admission.max_queued} requests wait already (admission.max_queued)"
     if priority < 0:
         text = f"its priority is {priority}, below 0 (objectives), and it would have to wait"
-    return reject(case, Reason.SHED, message=text)
+    return reject(case, Reason.SHED, message=text if busy is None else f"{text}: {busy}")
 
 
-def wait(case: Case) -> list[Effect]:
-    """No pod can take it now: let it wait for a place; refuse it when none will come, or it has waited for long."""
+def wait(case: Case, *, busy: str | None = None) -> list[Effect]:
+    """No pod can take it now: let it wait for a place; refuse it when none will come, or it has waited for long.
+
+    Or some pod could, and the fleet is too `busy` for its priority, which says how busy.
+    """
     state, flight, now = case.state, case.flight, case.now
     request = flight.request
     bound = state.queues.until(request.id)
-    awaited = _awaited(case)
+    awaited = _awaited(case) if busy is None else CODE[Reason.HELD_BACK]
     if not awaited:
         return [reject_nobody(case)]
     since, until = _span(case)
     if now >= until:
-        return [reject_nobody(case, waited=now - since)]
+        return [_too_late(case, waited=now - since, busy=busy)]
     if bound is not None and bound > now:
         return []
     if not may_wait(case):
-        return [_shed(case, band=_full_band(case))]
+        return [_shed(case, full=why_full(case), busy=busy)]
     effects = _make_room(case)
     flight.waits_since = since
     state.stop_waiting(request.id)
@@ -254,6 +246,8 @@ def give_turns(state: FleetState, *, now: Seconds, cause: int) -> None:
         if name is None or state.turns.row_of(name) >= 0:
             continue
         case = Case(state, state.flights[waiter.request_id], now=now, cause=cause)
+        if why_held_back(case, tries=False) is not None:
+            continue
         row = _give_turn(case, name, rows=full)
         if row >= 0:
             full.remove(row)
@@ -298,6 +292,13 @@ def _hint(case: Case, counts: dict[str, int]) -> str:
         return f"; {case.flight.adapter_name!r} is on probation: declare it under `adapters` to lift that"
     silent = [load.detail for load in case.state.loads.values() if load.circuit_open and load.detail]
     return f"; pods do not answer: {silent[0]}" if Reason.CIRCUIT_OPEN in counts and silent else ""
+
+
+def _too_late(case: Case, *, waited: Seconds, busy: str | None) -> Effect:
+    if busy is None:
+        return reject_nobody(case, waited=waited)
+    told = f"it has waited for {waited:.3g} s, and still" if waited > 0.0 else "it may not wait, and"
+    return reject(case, Reason.DEADLINE, message=f"{told} {busy}")
 
 
 def reject_nobody(case: Case, *, waited: Seconds = 0.0) -> Effect:

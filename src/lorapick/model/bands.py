@@ -1,4 +1,4 @@
-"""Requests that wait: how many of a priority, who of a flow comes first, and when nobody below 0 is taken.
+"""Requests that wait: how many of a priority, who of a flow comes first, what the fleet's load keeps from whom.
 
 In: nothing. Out: values of the section `admission`. Not here: who waits (see `core.admission.queues`).
 """
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.model.units import Ratio
+from lorapick.model.units import Bytes, Ratio
 
 
 class Ordering(StrEnum):
@@ -22,11 +22,14 @@ class Ordering(StrEnum):
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):
-    """How many requests of one priority may wait."""
+    """How many requests of one priority may wait, and how large."""
 
     priority: int | None = None
     """None: each of those that no other band names."""
-    max_queued: int
+    max_queued: int | None = None
+    """None: as many as may wait at all."""
+    max_bytes: Bytes | None = None
+    """Of their bodies together; None: as many as may wait at all."""
 
 
 class SaturationSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,3 +41,47 @@ class SaturationSettings(msgspec.Struct, frozen=True, kw_only=True):
     queue: float = 5.0
     """Requests in a pod's queue."""
     kv: Ratio = 0.8
+
+
+class ChanceSettings(SaturationSettings, frozen=True, kw_only=True):
+    """How likely a priority below 0 is refused: min(1, `factor` x saturation ^ `power`), by thresholds of its own.
+
+    llm-d's probabilistic admitter and its defaults.
+    """
+
+    power: float = 5.0
+    factor: float = 300.0
+
+
+class Spread(StrEnum):
+    """How ceilings differ by priority."""
+
+    SAME = "same"
+    """`most` for all."""
+    RANK = "rank"
+    """From `most` for the highest down to `least` for the lowest, in equal steps."""
+    VALUE = "value"
+    """The same, as far apart as the priorities themselves."""
+    LISTED = "listed"
+    """As `listed` says; 0 for a priority that is not there."""
+    REFLECTED = "reflected"
+    """The busier the pods, the lower, and above it some of the requests are sent all the same; none for the highest."""
+
+
+class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one priority."""
+
+    priority: int
+    most: Ratio
+
+
+class CeilingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """From which saturation on requests wait although some pod has room; 1: only as long as none has.
+
+    llm-d's usage limit policies.
+    """
+
+    spread: Spread = Spread.RANK
+    least: Ratio = 0.0
+    most: Ratio = 1.0
+    listed: tuple[Ceiling, ...] = ()

@@ -37,6 +37,8 @@ class Reason(StrEnum):
     HELD_FOR_SLOT = "held_for_slot"
     HELD_FOR_CLAIM = "held_for_claim"
     """Other pickers are asked whether one of them loads the adapter already."""
+    HELD_BACK = "held_back"
+    """The pods together are as busy as its priority may make them."""
     SHED = "shed"
     DEADLINE = "deadline"
     NO_POD = "no_pod"

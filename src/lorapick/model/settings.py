@@ -9,7 +9,7 @@ import msgspec
 
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, Schedule, Trigger
 from lorapick.model.arms import Mode
-from lorapick.model.bands import Band, Ordering, SaturationSettings
+from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, SaturationSettings
 from lorapick.model.disaggregation import DisaggregationSettings
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.profiles import Profiles
@@ -91,6 +91,8 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who waits at the picker, how many, how long, in which order."""
 
     max_queued: int = 1000
+    max_bytes: Bytes | None = None
+    """Of the bodies of all that wait; None: no bound."""
     bands: tuple[Band, ...] = ()
     """Bounds by priority, within `max_queued`; without one for a priority only that bounds it."""
     max_wait: Seconds = 30.0
@@ -102,6 +104,10 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who has waited for so long comes before those of the same priority that have not."""
     saturation: SaturationSettings | None = None
     """From when on priorities below 0 are shed, whether or not some pod has room; None: when none has."""
+    chance: ChanceSettings | None = None
+    """How likely priorities below 0 are shed before that; None: never."""
+    ceilings: CeilingSettings | None = None
+    """From when on others wait, whether or not some pod has room; by `saturation`, or its defaults. None: never."""
     probation_slots_share: Ratio = 0.1
 
 

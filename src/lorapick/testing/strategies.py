@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
+from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, SaturationSettings, Spread
 from lorapick.model.disaggregation import Choice, Decide, DisaggregationSettings
 from lorapick.model.pods import Engine, GpuSource, LoadedAdapter, Pod, PodLimits, PodReport, Role, SilentWhy
 from lorapick.model.profiles import Profiles
@@ -250,7 +251,20 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
         admission=st.builds(
             AdmissionSettings,
             max_queued=st.sampled_from([4, 8, 1, 0]),
+            max_bytes=st.sampled_from([None, None, None, 6100]),
+            bands=rarely(st.just((Band(priority=1, max_queued=1, max_bytes=6000),)), otherwise=()),
             max_wait=st.sampled_from([5.0, 0.1, 0.0]),
+            saturation=rarely(st.just(SaturationSettings(queue=3.0)), otherwise=None),
+            chance=rarely(st.just(ChanceSettings(queue=3.0, power=1.0, factor=1.0)), otherwise=None),
+            ceilings=rarely(
+                st.builds(
+                    CeilingSettings,
+                    spread=st.sampled_from(Spread),
+                    least=st.just(0.1),
+                    most=st.sampled_from([1.0, 0.5]),
+                ),
+                otherwise=None,
+            ),
             slot_budget=st.sampled_from([True, True, True, False]),
             fairness=st.sampled_from(Fairness),
             patience=st.sampled_from([2.0, 0.1, 0.0]),

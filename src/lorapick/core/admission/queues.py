@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
 from lorapick.core.admission.attained import Attained
+from lorapick.core.admission.ceilings import Ceilings
 from lorapick.model.settings import Fairness
 from lorapick.model.units import AdapterName, RequestId, Seconds
 
@@ -51,12 +52,15 @@ class Queues:
         "_turns",
         "_waiters",
         "attained",
+        "ceilings",
         "patience",
     )
 
     def __init__(self, *, fairness: Fairness = Fairness.ROUND_ROBIN, patience: Seconds) -> None:
         self.attained: Attained | None = None
         """What each fairness id has had; None: nobody counts it."""
+        self.ceilings = Ceilings()
+        """What is remembered of priorities that may have to wait though pods have room."""
         self.fairness = fairness
         self.patience = patience
         """Seconds after which a request comes before those of its band that have waited for less."""
@@ -75,6 +79,11 @@ class Queues:
 
     def __len__(self) -> int:
         return len(self._waiters)
+
+    @property
+    def ids(self) -> list[RequestId]:
+        """Requests that wait."""
+        return [*self._waiters]
 
     @property
     def fairness(self) -> Fairness:

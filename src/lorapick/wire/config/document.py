@@ -25,6 +25,7 @@ _SHOWN = 80
 _LOADER: type[yaml.SafeLoader | yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
 _STR = "tag:yaml.org,2002:str"
+_INT = "tag:yaml.org,2002:int"
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -130,8 +131,10 @@ class At:
             self.refuse("must be a list")
         return [At(node, f"{self.field}[{index}]", self.report) for index, node in enumerate(self.node.value)]
 
-    def entries(self) -> "dict[str, Entry]":
+    def entries(self, *, numbers: bool = False) -> "dict[str, Entry]":
         """Keys and values of a mapping; `<<` merges are undone, keys that stand twice are noted.
+
+        With `numbers` whole numbers may be keys too, as they are written.
 
         Raises:
             Refused: it is none.
@@ -144,7 +147,7 @@ class At:
             if key.tag == _MERGE:
                 merged = self._merged(value) | merged
                 continue
-            if not isinstance(key, ScalarNode) or key.tag != _STR:
+            if not isinstance(key, ScalarNode) or key.tag not in ((_STR, _INT) if numbers else (_STR,)):
                 At(key, self.field, self.report).note("a key must be text", hint="put it in quotes")
                 continue
             name = str(key.value)

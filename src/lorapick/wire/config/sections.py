@@ -7,10 +7,19 @@ Not here: adapters and pods (see `intent`, `pods`).
 import ipaddress
 import itertools
 from collections.abc import Collection
+from typing import Any
 
 from lorapick.core.picking.epp.policy import NAME as PROFILES
 from lorapick.core.placement.calendar import CalendarError, week_minute
-from lorapick.model.bands import Band, Ordering, SaturationSettings
+from lorapick.model.bands import (
+    Band,
+    Ceiling,
+    CeilingSettings,
+    ChanceSettings,
+    Ordering,
+    SaturationSettings,
+    Spread,
+)
 from lorapick.model.settings import (
     AdmissionSettings,
     Affinity,
@@ -50,6 +59,7 @@ _SOCKET_PATH_BYTES = 107
 """What the kernel takes for a Unix socket's path."""
 _HOUR = 3600.0
 _weight = number(least=0.0, most=1e6, what="a weight")
+_priority = integer(least=-1000, most=1000)
 
 
 def _check_weights(at: At, weights: Weights) -> None:
@@ -147,12 +157,17 @@ def _fairness(at: At) -> Fairness:
     return Fairness(choice(*(each.value for each in Fairness))(at))
 
 
+def _check_band(at: At, band: Band) -> None:
+    if band.max_queued is None and band.max_bytes is None:
+        at.note("must have max_queued, max_bytes or both", hint="a band without either bounds nothing", value="")
+
+
 def _bands(at: At) -> tuple[Band, ...]:
     found = list_of(
         record(
             Band,
-            {"priority": integer(least=-1000, most=1000), "max_queued": integer(least=0)},
-            required=("max_queued",),
+            {"priority": _priority, "max_queued": integer(least=0), "max_bytes": size()},
+            check=_check_band,
         ),
         unique="priority",
     )(at)
@@ -175,8 +190,40 @@ def _check_admission(at: At, admission: AdmissionSettings) -> None:
         )
 
 
-_saturation: Reader[SaturationSettings] = record(
-    SaturationSettings, {"queue": number(least=0.01, most=1e6), "kv": positive_share}
+_THRESHOLDS: dict[str, Reader[Any]] = {"queue": number(least=0.01, most=1e6), "kv": positive_share}
+_saturation: Reader[SaturationSettings] = record(SaturationSettings, _THRESHOLDS)
+_chance: Reader[ChanceSettings] = record(
+    ChanceSettings,
+    _THRESHOLDS | {"power": number(least=0.01, most=1000.0), "factor": number(least=1e-6, most=1e9)},
+)
+
+
+def _check_ceilings(at: At, found: CeilingSettings) -> None:
+    listed = {each.priority: each.most for each in found.listed}
+    if bool(listed) is not (found.spread is Spread.LISTED):
+        at.note('must have "listed" with spread: listed, and only then', value="")
+    if found.least > found.most:
+        at.nearest("least").note(f"must be at most most, which is {found.most:g}")
+    for higher, lower in itertools.pairwise(sorted(listed, reverse=True)):
+        if listed[lower] > listed[higher]:
+            at.nearest("listed").note(
+                f"priority {lower} may not have a higher ceiling than priority {higher} ({listed[higher]:g})",
+                value=f"{listed[lower]:g}",
+            )
+
+
+ceilings: Reader[CeilingSettings] = record(
+    CeilingSettings,
+    {
+        "spread": lambda at: Spread(choice(*(each.value for each in Spread))(at)),
+        "least": share,
+        "most": share,
+        "listed": list_of(
+            record(Ceiling, {"priority": _priority, "most": share}, required=("priority", "most")), unique="priority"
+        ),
+    },
+    required=("spread",),
+    check=_check_ceilings,
 )
 
 
@@ -184,6 +231,7 @@ admission: Reader[AdmissionSettings] = record(
     AdmissionSettings,
     {
         "max_queued": integer(least=0),
+        "max_bytes": size(),
         "bands": _bands,
         "max_wait": duration(most=_HOUR),
         "slot_budget": boolean,
@@ -191,6 +239,8 @@ admission: Reader[AdmissionSettings] = record(
         "ordering": _ordering,
         "patience": duration(most=_HOUR),
         "saturation": _saturation,
+        "chance": _chance,
+        "ceilings": ceilings,
         "probation": record(_slots_share, {"slots_share": share}, required=("slots_share",)),
     },
     names={"probation": "probation_slots_share"},
@@ -199,7 +249,7 @@ admission: Reader[AdmissionSettings] = record(
 
 
 objectives: Reader[tuple[Objective, ...]] = list_of(
-    record(Objective, {"name": word, "priority": integer(least=-1000, most=1000)}, required=("name",)), unique="name"
+    record(Objective, {"name": word, "priority": _priority}, required=("name",)), unique="name"
 )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.model.arms import Mode
-from lorapick.model.bands import Band, Ordering
+from lorapick.model.bands import Band, Ceiling, CeilingSettings, ChanceSettings, Ordering, Spread
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import Settings, Weights
 from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash, verbatim
@@ -101,7 +101,18 @@ def test_the_example_has_every_key(section: str) -> None:
     """A key without a value in its defaults stands there as a comment."""
     text = (EXAMPLES / "lorapick.yaml").read_text()
     tokens = ("admin_token", "admin_token_file", "metrics_token", "metrics_token_file")
-    for key in ("envoy_admin", *tokens, "history", "store", "ttft_p95", "endpoint_picker_config", "saturation"):
+    for key in (
+        "envoy_admin",
+        *tokens,
+        "history",
+        "store",
+        "ttft_p95",
+        "endpoint_picker_config",
+        "saturation",
+        "chance",
+        "ceilings",
+        "max_bytes",
+    ):
         text = text.replace(f"  # {key}:", f"  {key}:")
     known = {
         name.replace("probation_slots_share", "probation")
@@ -289,7 +300,46 @@ def test_bands_by_priority() -> None:
     for bands, said in (
         ("[{max_queued: 1}, {max_queued: 2}]", "has more than one band without a priority"),
         ("[{priority: 1, max_queued: 1}, {priority: 1, max_queued: 2}]", "twice"),
-        ("[{priority: 1}]", 'the key "max_queued" is missing'),
+        ("[{priority: 1}]", "must have max_queued, max_bytes or both"),
     ):
         with pytest.raises(ConfigError, match=said):
             parse(f"discovery: {{pods: []}}\nadmission: {{bands: {bands}}}")
+
+
+def test_what_keeps_requests_back_while_the_fleet_is_busy() -> None:
+    admission = parse(
+        "discovery: {pods: []}\nadmission: {max_bytes: 2GiB, bands: [{priority: 1, max_bytes: 100MB}],"
+        " chance: {queue: 9, power: 2}, ceilings: {spread: value, least: 0.5, most: 0.9}}"
+    ).admission
+    assert admission.max_bytes == 2 * 2**30
+    assert admission.bands == (Band(priority=1, max_bytes=100_000_000),)
+    assert admission.chance == ChanceSettings(queue=9.0, power=2.0)
+    assert admission.ceilings == CeilingSettings(spread=Spread.VALUE, least=0.5, most=0.9)
+    listed = "{spread: listed, listed: [{priority: 0, most: 0.5}, {priority: 9, most: 1}]}"
+    found = parse(f"discovery: {{pods: []}}\nadmission: {{ceilings: {listed}}}").admission.ceilings
+    assert found is not None
+    assert found.listed == (Ceiling(priority=0, most=0.5), Ceiling(priority=9, most=1.0))
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "said"),
+    [
+        ("{}", 'the key "spread" is missing'),
+        ("{spread: steep}", "spread"),
+        ("{spread: rank, least: 0.9, most: 0.5}", "must be at most most, which is 0.5"),
+        ("{spread: listed}", "must have .listed. with spread: listed"),
+        ("{spread: rank, listed: [{priority: 0, most: 1}]}", "must have .listed. with spread: listed"),
+        ("{spread: listed, listed: [{priority: 0, most: 0.9}, {priority: 5, most: 0.8}]}", "priority 0 may not have"),
+    ],
+)
+def test_ceilings_that_cannot_be(ceilings: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse(f"discovery: {{pods: []}}\nadmission: {{ceilings: {ceilings}}}")
+
+
+def test_the_busy_fleet_of_the_page_is_a_configuration() -> None:
+    page = (EXAMPLES.parent / "docs" / "admission.md").read_text().partition("## A busy fleet")[2]
+    block = page.partition("```yaml\n")[2].partition("```")[0]
+    admission = parse(f"discovery: {{pods: []}}\n{block}").admission
+    assert admission.chance == ChanceSettings()
+    assert admission.ceilings == CeilingSettings(spread=Spread.RANK, least=0.6, most=1.0)

@@ -13,6 +13,20 @@ from lorapick.model.disaggregation import Choice
 from lorapick.model.settings import DiscoverySettings, Settings
 from lorapick.wire.config.epp.values import EndpointPicker
 
+_OF_ADMISSION = (
+    "max_queued",
+    "max_bytes",
+    "bands",
+    "max_wait",
+    "fairness",
+    "ordering",
+    "patience",
+    "saturation",
+    "chance",
+    "ceilings",
+)
+"""Of `Flow`: what `AdmissionSettings` has under the same name."""
+
 
 def with_endpoint_picker(settings: Settings, picker: EndpointPicker) -> Settings:
     """The settings, with pods picked as the file says."""
@@ -41,11 +55,7 @@ def with_endpoint_picker(settings: Settings, picker: EndpointPicker) -> Settings
 
 def _admission(settings: Settings, picker: EndpointPicker) -> dict[str, Any]:
     flow = picker.flow
-    found: dict[str, Any] = {
-        name: value
-        for name in ("max_queued", "bands", "max_wait", "fairness", "ordering", "patience", "saturation")
-        if (value := getattr(flow, name)) is not None
-    }
+    found = {name: value for name in _OF_ADMISSION if (value := getattr(flow, name)) is not None}
     if "max_wait" in found and "patience" not in found:
         found["patience"] = min(settings.admission.patience, found["max_wait"])
     return found

@@ -4,10 +4,9 @@ In: the node, the plugins, whether the gate is open. Out: `Flow`. With the gate 
 section, and so does lorapick, whose admission holds anyway. Not here: lorapick's own admission (`model.settings`).
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from lorapick.model.bands import Band, Ordering, SaturationSettings
+from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, SaturationSettings
 from lorapick.model.settings import Fairness
 from lorapick.model.units import Seconds
 from lorapick.wire.config.document import At
@@ -43,16 +42,17 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
     if chosen is None and detector is not None:
         chosen = read_detector(detector, registry, open_gate=open_gate)
     chosen = chosen or registry.inject("utilization-detector")
-    for each in ("fcfs-ordering-policy", "global-strict-fairness-policy", "static-usage-limit-policy"):
+    for each in ("fcfs-ordering-policy", "global-strict-fairness-policy"):
         registry.inject(each)
-    saturation = _saturation(chosen)
+    limit: Plugin = found.get("usageLimitPolicyPluginRef") or registry.inject("static-usage-limit-policy")
+    saturation, chance = _saturation(chosen), _chance(registry)
     if not open_gate:
-        return Flow(saturation=saturation)
+        return Flow(saturation=saturation, chance=chance)
     fairness, patience = _FAIRNESS[_of_all(found, "fairnessPolicyRef") or "global-strict-fairness-policy"]
     ttl: Seconds = found.get("defaultRequestTTL", _DEFAULT_TTL)
-    queued: int | None = found.get("maxRequests") or None
     return Flow(
-        max_queued=queued,
+        max_queued=found.get("maxRequests") or None,
+        max_bytes=found.get("maxBytes") or None,
         bands=_bounds(found) or None,
         max_wait=ttl,
         fairness=fairness,
@@ -60,16 +60,32 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
         patience=patience,
         max_queue=_threshold(chosen),
         saturation=saturation,
+        chance=chance,
+        ceilings=_ceilings(limit),
     )
+
+
+def _chance(registry: Registry) -> ChanceSettings | None:
+    """Of the admitter, which llm-d asks because it is there, whatever names it; None: there is none."""
+    admitters = [each for each in registry.plugins.values() if each.type.type == "probabilistic-admitter"]
+    for other in admitters[1:]:
+        assert other.at is not None
+        other.at.refuse(f"there may be one probabilistic-admitter here; the other is {admitters[0].name}", value="")
+    return ChanceSettings(**admitters[0].parameters) if admitters else None
+
+
+def _ceilings(limit: Plugin) -> CeilingSettings | None:
+    found: CeilingSettings | None = limit.parameters["ceilings"]
+    return found
 
 
 def _readers(registry: Registry, *, open_gate: bool) -> dict[str, Reader[Any]]:
     def without(why: str) -> Reader[Any]:
         return refused(why) if open_gate else anything
 
-    band = _band(registry, without)
+    band = _band(registry)
     return {
-        "maxBytes": without("remove it: lorapick bounds how many requests wait, not their bytes"),
+        "maxBytes": quantity,
         "maxRequests": _most_queued,
         "defaultRequestTTL": _ttl if open_gate else go_duration,
         "noEndpointRequestTTL": without("remove it: without pods lorapick answers 503 at once"),
@@ -86,13 +102,13 @@ Written = dict[str, Any]
 """One band as the file has it."""
 
 
-def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[Written]:
+def _band(registry: Registry) -> Reader[Written]:
     def read(at: At) -> Written:
         return members(
             at,
             {
                 "priority": integer(least=-(2**31)),
-                "maxBytes": without("remove it: lorapick bounds how many requests wait, not their bytes"),
+                "maxBytes": quantity,
                 "maxRequests": _most_queued,
                 "fairnessPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.FAIRNESS)),
                 "orderingPolicyRef": lambda ref: (ref, registry.refer(ref, Kind.ORDERING)),
@@ -103,11 +119,15 @@ def _band(registry: Registry, without: Callable[[str], Reader[Any]]) -> Reader[W
 
 
 def _bounds(found: Written) -> tuple[Band, ...]:
-    """Most requests of each priority; 0 is no bound, as with llm-d."""
+    """Most requests of each priority, and most bytes; 0 is no bound, as with llm-d."""
     default: Written = found.get("defaultPriorityBand", {})
-    bands = [(each.get("priority", 0), each.get("maxRequests")) for each in found.get("priorityBands", ())]
-    bounds = [Band(priority=priority, max_queued=most) for priority, most in bands if most]
-    return (*bounds, Band(max_queued=default["maxRequests"])) if default.get("maxRequests") else tuple(bounds)
+    written = [(each.get("priority", 0), each) for each in found.get("priorityBands", ())]
+    bands = [
+        Band(priority=priority, max_queued=band.get("maxRequests") or None, max_bytes=band.get("maxBytes") or None)
+        for priority, band in [*written, (None, default)]
+    ]
+    # One that bounds nothing still keeps the default from its priority.
+    return tuple([band for band in bands if band.priority is not None or band.max_queued or band.max_bytes])
 
 
 def _of_all(found: dict[str, Any], key: str) -> str | None:

@@ -4,6 +4,7 @@ In: nothing. Out: entries of the catalogue. Not here: those that pick pods (see 
 """
 
 from lorapick.wire.config.engine_words import OF_WORD
+from lorapick.wire.config.epp import limits
 from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, only, parameters
 from lorapick.wire.config.epp.reading import refused as no_such
@@ -15,7 +16,7 @@ from lorapick.wire.config.epp.selecting import (
     utilization_detector,
 )
 from lorapick.wire.config.epp.values import Kind, PluginType
-from lorapick.wire.config.readers import boolean, choice, integer, list_of, number, text
+from lorapick.wire.config.readers import boolean, choice, integer, list_of, text
 
 _PREDICTOR = "it needs predictions of a latency predictor, which lorapick has not"
 _IMAGES = "lorapick has no index of which pod has which image encoded"
@@ -38,11 +39,12 @@ _ADMISSION = (
         does="in a profile keeps pods with fewer of this picker's requests than may be; not for saturation detection",
         read=concurrency_detector,
     ),
-    refused(
+    differs(
         "probabilistic-admitter",
         Kind.ADMITTER,
-        because="lorapick has no admission by chance",
-        instead="objectives with a priority below 0: those never wait, and are shed from the detector's thresholds on",
+        does="refuses requests of a priority below 0 the more likely the busier the pods are; 429 (llm-d: 500), and a "
+        "pod whose report is too old counts as full",
+        read=limits.chance,
     ),
     refused("latency-slo-admitter", Kind.ADMITTER, because=_PREDICTOR, instead="admission.max_wait"),
     differs(
@@ -72,23 +74,26 @@ _ADMISSION = (
         Kind.ORDERING,
         does="of one flow, who is to have its first token first is next (x-llm-d-slo-ttft-ms)",
     ),
-    same(
+    differs(
         "static-usage-limit-policy",
         Kind.LIMIT,
-        does="every priority may use all of the fleet",
-        read=parameters({"threshold": ("", only(number(), 1.0, because="every priority may use all of the fleet"))}),
+        does="with a threshold below 1 everybody waits from that saturation on; from 1 on each pod is asked whether it "
+        "has room",
+        read=limits.static,
     ),
-    refused(
+    differs(
         "priority-holdback-policy",
         Kind.LIMIT,
-        because="lorapick asks each pod whether it has room, and has no ceiling of the whole fleet by priority",
-        instead="objectives: higher priorities come first, those below 0 never wait",
+        does="the lower the priority, the lower the saturation from which on it waits; from 1 on each pod is asked "
+        "whether it has room, and priorities below 0 are refused, not held",
+        read=limits.holdback,
     ),
-    refused(
+    differs(
         "soft-reflective-ceiling-policy",
         Kind.LIMIT,
-        because="lorapick asks each pod whether it has room, and has no ceiling of the whole fleet by priority",
-        instead="objectives: higher priorities come first, those below 0 never wait",
+        does="the busier the pods, the fewer tries of lower priorities go through, none when they are full; what is "
+        "counted are tries, not ticks of a millisecond, and priorities below 0 are refused, not held",
+        read=limits.reflected,
     ),
     *(
         refused(name, Kind.EVICTION, because=_IN_FLIGHT, instead="objectives with a priority below 0: those never wait")
@@ -253,7 +258,7 @@ _PARSERS = (
     refused(
         "vertexai-parser",
         Kind.PARSER,
-        because="lorapick has no reader of Vertex AI's instances",
+        because="its requests are gRPC, and lorapick has no reader of those, only of HTTP with JSON bodies",
         instead="openai-parser",
     ),
 )

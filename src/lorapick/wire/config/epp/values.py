@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lorapick.model.bands import Band, Ordering, SaturationSettings
+from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, SaturationSettings
 from lorapick.model.disaggregation import Decide
 from lorapick.model.profiles import Profiles
 from lorapick.model.settings import Fairness
-from lorapick.model.units import Seconds, Tokens
+from lorapick.model.units import Bytes, Seconds, Tokens
 from lorapick.wire.config.document import At
 
 
@@ -119,6 +119,7 @@ class Flow(NamedTuple):
     """Who waits at the picker, as far as the file says; None: as configured."""
 
     max_queued: int | None = None
+    max_bytes: Bytes | None = None
     bands: tuple[Band, ...] | None = None
     max_wait: Seconds | None = None
     fairness: Fairness | None = None
@@ -128,6 +129,10 @@ class Flow(NamedTuple):
     """Queue depth at which a pod takes no more."""
     saturation: SaturationSettings | None = None
     """From when on priorities below 0 are shed."""
+    chance: ChanceSettings | None = None
+    """How likely they are before that."""
+    ceilings: CeilingSettings | None = None
+    """From when on others wait though pods have room."""
 
 
 class EndpointPicker(NamedTuple):

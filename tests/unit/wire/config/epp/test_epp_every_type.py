@@ -21,7 +21,8 @@ static-usage-limit-policy utilization-filter session-affinity-filter session-id-
 header-label-affinity-scorer header-profile-handler topology-affinity-filter topology-affinity-scorer
 topology-extractor precise-prefix-cache-producer program-aware-fairness file-discovery dcgm-data-source dcgm-extractor
 models-responder anthropic-parser vllmhttp-parser sglanghttp-parser endpoint-attribute-filter
-endpoint-attribute-scorer data-parallel-profile-handler
+endpoint-attribute-scorer data-parallel-profile-handler probabilistic-admitter priority-holdback-policy
+soft-reflective-ceiling-policy
 """
 WORKS = _WORKS.split()
 MISSING = {
@@ -35,11 +36,9 @@ MISSING = {
     "no window in which requests are gathered": "burst-prefix-cache-producer",
     "no way to have pods fetch KV": "p2p-source-producer",
     "no reader of gRPC": "vllmgrpc-parser",
-    "no reader of Vertex AI": "vertexai-parser",
+    "gRPC, and lorapick has no reader of those": "vertexai-parser",
     "no evaluator of CEL": "request-attribute-reporter",
     "no watch of DisaggregatedSets": "disaggregatedset-rollout-screener",
-    "no admission by chance": "probabilistic-admitter",
-    "no ceiling of the whole fleet": "priority-holdback-policy soft-reflective-ceiling-policy",
     "nothing that ends a request": """sheddable-eviction-filter priority-then-time-eviction-order-policy
         eviction-sheddable-filter eviction-priority-then-time-ordering""",
 }

@@ -16,7 +16,7 @@ READ = {each.type: each.read for each in FURTHER}
         ("topology-extractor", "{hostname: h, zone: z}", {"host": "h", "zone": "z"}),
         ("file-discovery", "{path: p, watchFile: false}", {"path": "p"}),
         ("token-producer", "{backend: vllm, vllm: {url: x}}", {}),
-        ("static-usage-limit-policy", "{threshold: 1.0}", {}),
+        ("static-usage-limit-policy", "{threshold: 1.0}", {"ceilings": None}),
         ("models-data-source", "{scheme: http}", {}),
     ],
 )
@@ -27,7 +27,6 @@ def test_parameters(name, written, found):
 @pytest.mark.parametrize(
     ("name", "written"),
     [
-        ("static-usage-limit-policy", "{threshold: 0.8}"),
         ("core-metrics-extractor", "{engineConfigs: [{name: x}]}"),
         ("session-id-producer", "{cookieName: c, headerName: h}"),
         ("openai-parser", "{a: 1}"),

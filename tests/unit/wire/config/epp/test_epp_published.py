@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from epp_kit import parse
 
-from lorapick.model.bands import Band, Ordering
+from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, Spread
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.config.epp import with_endpoint_picker
@@ -19,13 +19,10 @@ REFUSED = {
     "burst-prefix-cache": ["has no window in which requests are gathered"],
     "custom-metrics": ["customMetrics: has no counterpart", "must be GPUUtilization"],
     "encode-prefill-decode": ["has no choice of pods that encode", "deciders.encode: has no counterpart"],
-    "flow-control-bytes": ["priorityBands[0].maxBytes: has no counterpart"],
     "multimodal-embeddings": ["has no index of which pod", "has no index of which pod"],
     "peer-discovery": ["lorapick's meet in a Redis or Valkey"],
     "predicted-latency": ["a latency predictor"] * 4,
-    "probabilistic-admitter": ["has no admission by chance"],
     "program-gate": ["no such plugin type"],
-    "soft-reflective-ceiling": ["has no ceiling of the whole fleet"],
 }
 """Words of each problem, in the order of the file."""
 
@@ -50,7 +47,15 @@ def test_what_some_of_them_come_to():
     settings = with_endpoint_picker(Settings(), parse(FILES["flow-control-deadlines"].read_text()))
     assert (settings.admission.ordering, settings.admission.max_queued) == (Ordering.SLO, 500)
     settings = with_endpoint_picker(Settings(), parse(FILES["flow-control-bands"].read_text()))
-    assert settings.admission.bands == (Band(priority=10, max_queued=100), Band(max_queued=50))
+    assert settings.admission.bands == (Band(priority=10, max_queued=100), Band(priority=5), Band(max_queued=50))
+    settings = with_endpoint_picker(Settings(), parse(FILES["flow-control-bytes"].read_text()))
+    assert settings.admission.bands == (Band(priority=10, max_bytes=2**30),)
+    settings = with_endpoint_picker(Settings(), parse(FILES["probabilistic-admitter"].read_text()))
+    assert settings.admission.chance == ChanceSettings()
+    settings = with_endpoint_picker(Settings(), parse(FILES["soft-reflective-ceiling"].read_text()))
+    assert settings.admission.ceilings == CeilingSettings(spread=Spread.REFLECTED)
+    settings = with_endpoint_picker(Settings(), parse(FILES["priority-holdback"].read_text()))
+    assert settings.admission.ceilings == CeilingSettings(spread=Spread.VALUE, least=0.6, most=0.95)
     profiles = parse(FILES["passthrough-session-affinity"].read_text()).profiles
     assert profiles.names.token == "x-session-token"
     profiles = parse(FILES["stages-by-header"].read_text()).profiles
