@@ -6,10 +6,12 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from envoy_kit import Bench, bench
+from envoy_kit import Bench, becomes_true, bench
 
+from lorapick.live.envoy import process
+from lorapick.live.envoy.config import EnvoySettings, bootstrap
 from lorapick.live.extproc_server import ExtProcServer
-from lorapick.model.profiles import HttpNames, Profiles
+from lorapick.model.profiles import AttributeReport, HttpNames, Profiles
 from lorapick.model.reasons import Reason
 from lorapick.model.requests import Outcome
 from lorapick.model.settings import PickingSettings, ServerSettings, Settings
@@ -194,3 +196,30 @@ async def test_a_session_gets_its_token_and_comes_back_with_it(body: str) -> Non
         await this.post(data=data, headers={"x-session-token": headers["x-session-token"]})
         asked = [call[1] for call in picker.heard if call[0] == "decide"]
         assert [request.session_pod for request in asked] == [None, "a-rank-0"]
+
+
+@MODES
+async def test_envoy_hears_what_an_answers_usage_comes_to(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def logging_it(settings: EnvoySettings) -> dict[str, object]:
+        config = bootstrap(settings)
+        (listener,) = config["static_resources"]["listeners"]
+        manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+        fields = manager["access_log"][0]["typed_config"]["log_format"]["json_format"]
+        fields["cost"] = "%DYNAMIC_METADATA(envoy.lb:x-cost)%"
+        return config
+
+    monkeypatch.setattr(process, "bootstrap", logging_it)
+    report = AttributeReport(name="x-cost", expression="has(usage.total_tokens) ? usage.total_tokens : 7.0")
+    profiles = Profiles(decode=profile("queue-scorer"), names=HttpNames(reports=(report,)))
+    picker = gateway.ScriptedPicker()
+    async with stack(picker, body=body, observe="bodies", profiles=profiles) as (this, _):
+        picker.answer = gateway.dispatch(this.pods[0].address)
+        assert (await this.post())[0] == 200
+        await ended(picker)
+        log = this.directory / "access.log"
+
+        async def costs() -> list[float]:
+            return [json.loads(line)["cost"] for line in log.read_text().splitlines()] if log.exists() else []
+
+        assert await becomes_true(costs, within=15.0)
+        assert await costs() == [7.0]

@@ -29,8 +29,21 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     picker: PluginSpec
 
 
+class AttributeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure that the gateway is told when an answer ends, worked out of the tokens that the answer counts."""
+
+    namespace: str = "envoy.lb"
+    """Of dynamic metadata."""
+    name: str
+    """Key in that namespace."""
+    expression: str
+    """CEL with `usage`; a number."""
+    condition: str = ""
+    """CEL with `usage`; only where it is true. Empty: always."""
+
+
 class HttpNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Headers of requests and answers that plugins name, in lower case."""
+    """Headers of requests and answers that plugins name, in lower case, and metadata of answers."""
 
     keep: tuple[str, ...] = ()
     """Of requests: what filters and scorers compare, and what names the profile."""
@@ -44,6 +57,8 @@ class HttpNames(msgspec.Struct, frozen=True, kw_only=True):
     """Port at which a sidecar sends requests on to the rank that was picked; None: ranks are called themselves."""
     served: str | None = None
     """Of answers: gets the address that served, for conformance tests; None: nothing does."""
+    reports: tuple[AttributeReport, ...] = ()
+    """Of answers' ends."""
 
 
 class Profiles(msgspec.Struct, frozen=True, kw_only=True):

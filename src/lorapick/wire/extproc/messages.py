@@ -173,6 +173,14 @@ def replaced_response_body(body: bytes) -> ProcessingResponse:
     return ProcessingResponse(response_body=BodyResponse(response=CommonResponse(body_mutation=mutation)))
 
 
+def with_metadata(message: ProcessingResponse, metadata: Struct) -> ProcessingResponse:
+    """The same message, and dynamic metadata for the gateway beside it; that one, which may be shared, stays."""
+    told = ProcessingResponse()
+    told.CopyFrom(message)
+    told.dynamic_metadata.CopyFrom(metadata)
+    return told
+
+
 @lru_cache(maxsize=1024)
 def response_headers(
     pod: str | None, *, length_changes: bool, prefiller: str | None = None, more: tuple[tuple[str, str], ...] = ()

@@ -11,10 +11,12 @@ from typing import Any
 from envoy.service.ext_proc.v3.external_processor_pb2 import HttpBody, ProcessingRequest, ProcessingResponse
 
 from lorapick.model.answers import Usage
+from lorapick.model.profiles import AttributeReport
 from lorapick.wire.answers import ModelRestorer, UsageReader, usage_reader
 from lorapick.wire.extproc import messages
 from lorapick.wire.extproc.chunking import chunks
 from lorapick.wire.extproc.headers import METADATA, SERVED
+from lorapick.wire.extproc.reporting import reporter
 from lorapick.wire.kv_transfer import LOCAL_PREFILL, PREFILLED_BY, read_reason
 
 _ATTRIBUTES = "envoy.filters.http.ext_proc"
@@ -48,12 +50,13 @@ class Renaming:
 class Response:
     """One response on its way to the client."""
 
-    def __init__(self, mode: BodyMode, renaming: Renaming | None) -> None:
-        """Begin; `renaming` is None when the pod was asked under the client's name."""
+    def __init__(self, mode: BodyMode, renaming: Renaming | None, *, reports: tuple[AttributeReport, ...] = ()) -> None:
+        """Begin; `renaming` is None when the pod was asked under the client's name. `reports` come with its end."""
         self.status: int | None = None
         """HTTP status; None: the gateway sent no response headers."""
         self._mode = mode
         self._renaming = renaming
+        self._reports = reports
         self._restorer: ModelRestorer | None = None
         self._reader: UsageReader | None = None
         self._begun = False
@@ -119,9 +122,11 @@ class Response:
         if self._reader is not None:
             self._reader.feed(piece, last=last)
         out = self._restorer.feed(piece, last=last) if self._restorer is not None else piece
-        if self._mode is not BodyMode.FULL_DUPLEX:
-            return [messages.RESPONSE_BODY_CONTINUE if out == piece else messages.replaced_response_body(out)]
-        return self._streamed(out, last=last)
+        if self._mode is BodyMode.FULL_DUPLEX:
+            sent = self._streamed(out, last=last)
+        else:
+            sent = [messages.RESPONSE_BODY_CONTINUE if out == piece else messages.replaced_response_body(out)]
+        return self._reported(sent) if last else sent
 
     def trailers(self) -> list[ProcessingResponse]:
         """Answer the trailers; bytes held back for a name go first."""
@@ -129,7 +134,12 @@ class Response:
         if self._reader is not None:
             self._reader.feed(b"", last=True)
         held = self._streamed(rest, last=False) if rest and self._mode is BodyMode.FULL_DUPLEX else []
-        return [*held, messages.RESPONSE_TRAILERS_CONTINUE]
+        return self._reported([*held, messages.RESPONSE_TRAILERS_CONTINUE])
+
+    def _reported(self, sent: list[ProcessingResponse]) -> list[ProcessingResponse]:
+        """The last messages of an answer, the last of them with what is reported of it."""
+        metadata = reporter(self._reports).metadata(self.usage) if self._reports else None
+        return sent if metadata is None else [*sent[:-1], messages.with_metadata(sent[-1], metadata)]
 
     @staticmethod
     def _streamed(out: bytes, *, last: bool) -> list[ProcessingResponse]:

@@ -245,7 +245,7 @@ class Session:
             return self._out_of_order("response_headers")
         withdrawn = self._withdraw()
         self._phase = _Phase.RUNNING
-        self._response = response = Response(self._incoming.response_mode, self._renaming)
+        response = self._responding()
         address, dispatch = served_address(message), self._dispatch
         if self._options.names.primary_port is not None and isinstance(dispatch, Dispatch):
             address = dispatch.target.address  # the gateway knows the sidecar's
@@ -301,9 +301,9 @@ class Session:
         return commands + self._end()
 
     def _responding(self) -> Response:
-        """The response; one without a status when the gateway does not send us response headers."""
+        """The response; without a status as long as the gateway has not sent us response headers."""
         if self._response is None:
-            self._response = Response(self._incoming.response_mode, self._renaming)
+            self._response = Response(self._incoming.response_mode, self._renaming, reports=self._options.names.reports)
         return self._response
 
     @staticmethod

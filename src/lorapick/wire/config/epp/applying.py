@@ -44,6 +44,8 @@ def with_endpoint_picker(settings: Settings, picker: EndpointPicker) -> Settings
         disaggregation=replace(settings.disaggregation, **split),
         admission=replace(settings.admission, **_admission(settings, picker)),
     )
+    if picker.profiles.names.reports:
+        changed = replace(changed, server=replace(changed.server, observe="bodies"))  # usage stands there
     if picker.flow.max_queue is not None:
         changed = replace(changed, defaults=replace(changed.defaults, max_queue=picker.flow.max_queue))
     if picker.engine is not None:

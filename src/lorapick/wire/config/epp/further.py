@@ -4,7 +4,7 @@ In: nothing. Out: entries of the catalogue. Not here: those that pick pods (see 
 """
 
 from lorapick.wire.config.engine_words import OF_WORD
-from lorapick.wire.config.epp import limits
+from lorapick.wire.config.epp import limits, reporting
 from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, only, parameters
 from lorapick.wire.config.epp.reading import refused as no_such
@@ -264,11 +264,12 @@ _PARSERS = (
 )
 
 _REST = (
-    refused(
+    differs(
         "request-attribute-reporter",
         Kind.RESPONSE,
-        because="lorapick has no evaluator of CEL expressions",
-        instead="the ledger and the metrics, which have usage by adapter",
+        does="tells the gateway a figure of each answer's usage, as dynamic metadata of its end; a count that the "
+        "answer has not is not there (llm-d: 0), and it needs lorapick[cel]",
+        read=reporting.report,
     ),
     same(
         "destination-endpoint-served-verifier",

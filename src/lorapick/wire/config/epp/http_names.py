@@ -1,12 +1,13 @@
-"""Headers that the plugins of one file name.
+"""Headers and metadata that the plugins of one file name.
 
 In: the plugins. Out: `HttpNames`. Not here: reading requests (see `wire.extproc.headers`).
 """
 
 from lorapick.core.picking.epp.filters import TEST_HEADER
-from lorapick.model.profiles import HttpNames
+from lorapick.model.profiles import AttributeReport, HttpNames
 from lorapick.wire.config.epp.registry import Registry
 from lorapick.wire.config.epp.selecting import AGENTS
+from lorapick.wire.config.epp.values import Plugin
 
 SERVED = "x-conformance-test-served-endpoint"
 
@@ -22,6 +23,7 @@ def names_of(registry: Registry) -> HttpNames:
     fairness: tuple[str, ...] = ()
     served: str | None = None
     port: int | None = None
+    reports: list[AttributeReport] = []
     for plugin in registry.plugins.values():
         sessions |= dict.fromkeys(plugin.parameters.get("sessions", ()))
         match plugin.type.type:
@@ -35,6 +37,8 @@ def names_of(registry: Registry) -> HttpNames:
                 port = plugin.parameters["port"]
             case "destination-endpoint-served-verifier":
                 served = SERVED
+            case "request-attribute-reporter":
+                reports.append(_report(plugin, before=reports))
     return HttpNames(
         keep=tuple(keep),
         session=tuple(sessions),
@@ -42,7 +46,16 @@ def names_of(registry: Registry) -> HttpNames:
         token=_token(registry),
         primary_port=port,
         served=served,
+        reports=tuple(reports),
     )
+
+
+def _report(plugin: Plugin, *, before: list[AttributeReport]) -> AttributeReport:
+    found: AttributeReport = plugin.parameters["report"]
+    if (found.namespace, found.name) in [(each.namespace, each.name) for each in before]:
+        assert plugin.at is not None, "injected plugins report nothing"
+        plugin.at.refuse(f"another plugin reports {found.name} in {found.namespace} already", value="")
+    return found
 
 
 def _token(registry: Registry) -> str | None:

@@ -22,7 +22,7 @@ header-label-affinity-scorer header-profile-handler topology-affinity-filter top
 topology-extractor precise-prefix-cache-producer program-aware-fairness file-discovery dcgm-data-source dcgm-extractor
 models-responder anthropic-parser vllmhttp-parser sglanghttp-parser endpoint-attribute-filter
 endpoint-attribute-scorer data-parallel-profile-handler probabilistic-admitter priority-holdback-policy
-soft-reflective-ceiling-policy
+soft-reflective-ceiling-policy request-attribute-reporter
 """
 WORKS = _WORKS.split()
 MISSING = {
@@ -37,7 +37,6 @@ MISSING = {
     "no way to have pods fetch KV": "p2p-source-producer",
     "no reader of gRPC": "vllmgrpc-parser",
     "gRPC, and lorapick has no reader of those": "vertexai-parser",
-    "no evaluator of CEL": "request-attribute-reporter",
     "no watch of DisaggregatedSets": "disaggregatedset-rollout-screener",
     "nothing that ends a request": """sheddable-eviction-filter priority-then-time-eviction-order-policy
         eviction-sheddable-filter eviction-priority-then-time-ordering""",
