@@ -7,6 +7,8 @@ As in llm-d's extractor (`datalayer/extractor/metrics`), a figure that a page la
 restart of the pod's process, and everything is 0 or empty before the first page that has it.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lorapick.model.pods import PodReport
@@ -27,6 +29,8 @@ class Scraped(NamedTuple):
     """Label `max_lora` of the same series; 0 before an adapter was first used on the pod."""
     running: float = 0.0
     """Requests that the engine runs."""
+    attributes: Mapping[str, float] = MappingProxyType({})
+    """Metrics that a configuration names."""
 
     def after(self, report: PodReport) -> "Scraped":
         """The same pod after one more page."""
@@ -46,6 +50,7 @@ class Scraped(NamedTuple):
             queued,
             max_loras,
             self.running if runs is None else float(max(0, runs)),
+            {**self.attributes, **dict(report.attributes)} if report.attributes else self.attributes,
         )
 
 

@@ -14,14 +14,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from lorapick.live.page import PageClient, PageError
 from lorapick.live.slow_pages import SlowPages
 from lorapick.model.effects import Effect
 from lorapick.model.events import Event, PodAppeared, PodChanged, PodGone, PodReported, PodSilent
 from lorapick.model.pods import Pod, PodReport, SilentWhy
+from lorapick.model.profiles import CustomMetric
 from lorapick.model.settings import ScrapeSettings
 from lorapick.model.units import PodName, Ratio, Seconds
-from lorapick.wire.engines import DIALECTS
+from lorapick.wire.engines import DIALECTS, custom
 from lorapick.wire.exposition import ExpositionError
 
 log = logging.getLogger(__name__)
@@ -122,6 +125,8 @@ class Scraper:
         self._submit = submit
         self._now = now
         self._rng = rng
+        self.custom: Sequence[CustomMetric] = ()
+        """Metrics that the configuration names, of pods that are watched from now on."""
         self.budget = Budget(interval=settings.interval, share=core_share, cpu=cpu)
         self._pods: dict[PodName, Pod] = {}
         self._watchers: dict[PodName, _PodWatcher] = {}
@@ -239,6 +244,7 @@ class _PodWatcher:
         self._pod = pod
         self._scraper = scraper
         self._dialect = DIALECTS[pod.engine]
+        self._custom = [each for each in scraper.custom if each.engine is pod.engine]
         self._client = PageClient(pod.address, timeout=settings.timeout, meter=scraper.budget)
         self._slow = SlowPages(self._client, self._dialect, every=settings.models_every, meter=scraper.budget)
         self._last: PodReport | None = None
@@ -273,6 +279,8 @@ class _PodWatcher:
         page = await self._client.get(self._dialect.metrics_path)
         with self._scraper.budget:
             report = self._dialect.parse(page, used_since=self._used_until)
+            if self._custom:
+                report = replace(report, attributes=custom.read(page, self._custom))
         if self._is_new(report):
             self._slow.new_process()  # it knows only the adapters it was started with
         self._last = report

@@ -171,6 +171,8 @@ async def _run(
         core_share=settings.budgets.scrape_core_share,
         rng=random.Random(settings.seed),
     )
+    if settings.picking.profiles is not None:
+        scraper.custom = settings.picking.profiles.metrics
     driver.observers.append(scraper)
     kv_events = KvEvents(submit=driver.submit, counts=parts.transport)
     driver.observers.append(kv_events)

@@ -124,6 +124,8 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gpu_blocks: int | None = None
     process_start: Seconds | None = None
     """Wall-clock start of the pod's process; another value means a restart."""
+    attributes: tuple[tuple[str, float], ...] = ()
+    """Metrics that a configuration names, as far as the page has them (`CustomMetric`)."""
     doubts: tuple[str, ...] = ()
     """Figures of the page that cannot be true (a negative count, a share of 7) and were taken as unknown."""
 

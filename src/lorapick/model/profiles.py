@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from lorapick.model.pods import Engine
+
 
 class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin of a profile."""
@@ -27,6 +29,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     filters: tuple[PluginSpec, ...] = ()
     scorers: tuple[PluginSpec, ...] = ()
     picker: PluginSpec
+
+
+class CustomMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of pods' pages that becomes an attribute, for filters and scorers to compare."""
+
+    engine: Engine
+    """Of whose pods."""
+    attribute: str
+    family: str
+    labels: dict[str, str] = {}
+    """Values that a series must have; the first such one counts."""
 
 
 class AttributeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,5 +85,6 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True):
     """Header of requests that names one of `named`; without it `decode` picks. None: nobody chooses."""
     named: tuple[Profile, ...] = ()
     names: HttpNames = HttpNames()
+    metrics: tuple[CustomMetric, ...] = ()
     waits: bool = False
     """Whether a request that finds every pod full waits at the picker."""

@@ -12,7 +12,7 @@ def after(*reports):
 
 
 def test_before_the_first_page_everything_is_nothing():
-    assert after() == after({}) == (0.0, 0.0, frozenset(), frozenset(), 0, 0.0)
+    assert after() == after({}) == (0.0, 0.0, frozenset(), frozenset(), 0, 0.0, {})
 
 
 def test_both_labels_are_one_list_unless_the_page_tells_them_apart():

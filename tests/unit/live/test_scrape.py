@@ -15,6 +15,7 @@ from aiohttp import web
 from lorapick.live.scrape import Budget, Scraper
 from lorapick.model.events import Event, GpuReported, PodAppeared, PodChanged, PodGone, PodReported, PodSilent
 from lorapick.model.pods import Engine, Pod, SilentWhy
+from lorapick.model.profiles import CustomMetric
 from lorapick.model.settings import ScrapeSettings
 
 PAGE = (Path(__file__).parents[2] / "data" / "vllm-0.32-metrics.txt").read_bytes()
@@ -411,3 +412,17 @@ async def test_pods_are_asked_at_the_interval_whatever_an_answer_takes(takes: fl
     assert len(set(gaps)) > 5, "with jitter"
     assert sum(gaps) / len(gaps) == pytest.approx(gap, rel=0.05)
     assert question.closed
+
+
+async def test_metrics_that_the_configuration_names_come_with_reports_of_their_engine() -> None:
+    page = PAGE + b'# TYPE depth gauge\ndepth{tier="gold"} 7\n'
+    watch = Watch()
+    watch.scraper.custom = (
+        CustomMetric(engine=Engine.VLLM, attribute="Depth", family="depth", labels={"tier": "gold"}),
+        CustomMetric(engine=Engine.SGLANG, attribute="Other", family="depth"),
+    )
+    async with serving(answering(page)) as address, watch.running(Pod(name="p", address=address)):
+        await watch.until(lambda: len(watch.events) > 1)
+    [first, *_] = watch.events
+    assert isinstance(first, PodReported)
+    assert (first.report.attributes, first.report.running) == ((("Depth", 7.0),), 5)

@@ -208,6 +208,11 @@ def gpu_of(view: FleetView, row: int) -> float | None:
     return view.gpu[row] if view.gpu_source[row] in (GpuSource.DCGM, GpuSource.POD) else None
 
 
+def figure_of(view: FleetView, row: int, *, attribute: str | None) -> float | None:
+    """An attribute of a pod (None: its GPU utilisation); None: nobody has said it yet."""
+    return gpu_of(view, row) if attribute is None else view.scraped[row].attributes.get(attribute)
+
+
 COMPARES: dict[str, Callable[[float, float], bool]] = {
     "LessThan": operator.lt,
     "LessThanOrEqual": operator.le,
@@ -218,20 +223,22 @@ COMPARES: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-class GpuThreshold:
-    """`endpoint-attribute-filter` on GPU utilisation: pods whose figure compares true."""
+class Threshold:
+    """`endpoint-attribute-filter`: pods whose GPU utilisation, or another attribute, compares true."""
 
     needs: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ("scraped",)
 
-    def __init__(self, compare: str, *, value: float, passes: bool, fall_back: bool) -> None:
-        self._compare, self._value = COMPARES[compare], value
+    def __init__(
+        self, compare: str, *, value: float, passes: bool, fall_back: bool, attribute: str | None = None
+    ) -> None:
+        self._compare, self._value, self._attribute = COMPARES[compare], value, attribute
         self._passes, self._fall_back = passes, fall_back
 
     def keep(self, query: Query, view: FleetView, *, rows: list[int]) -> list[int]:
         """Those pods, with `passes` those without a figure too; with `fall_back` all when there is none."""
         del query
-        kept = [row for row in rows if self._holds(gpu_of(view, row))]
+        kept = [row for row in rows if self._holds(figure_of(view, row, attribute=self._attribute))]
         return kept or (rows if self._fall_back else [])
 
     def _holds(self, value: float | None) -> bool:

@@ -8,7 +8,7 @@ Not here: weights, clamping, sums (see `policy`); scorers of lorapick's own (see
 from collections.abc import Callable
 
 from lorapick.core.picking.epp.facts import COLD, IN_FLIGHT, TOKENS_IN_FLIGHT
-from lorapick.core.picking.epp.filters import gpu_of, pod_of
+from lorapick.core.picking.epp.filters import figure_of, pod_of
 from lorapick.core.picking.epp.labels import Level, Places, Span, span_of
 from lorapick.core.picking.gie import lora_affinity
 from lorapick.core.picking.query import FleetView, Query
@@ -141,18 +141,21 @@ class LastOfSession(Simple):
         return [1.0 if row == query.session_row else 0.0 for row in rows]
 
 
-class GpuRange(Simple):
-    """`endpoint-attribute-scorer` on GPU utilisation: its place between two bounds, or between the candidates' own."""
+class Range(Simple):
+    """`endpoint-attribute-scorer`: the place of GPU utilisation, or of another attribute, between two bounds.
 
-    reads: tuple[str, ...] = ()
+    Without bounds between the candidates' own figures.
+    """
 
-    def __init__(self, *, lower: bool, least: float | None, most: float | None) -> None:
-        self._lower, self._least, self._most = lower, least, most
+    reads: tuple[str, ...] = ("scraped",)
+
+    def __init__(self, *, lower: bool, least: float | None, most: float | None, attribute: str | None = None) -> None:
+        self._lower, self._least, self._most, self._attribute = lower, least, most, attribute
 
     def values(self, query: Query, view: FleetView, *, rows: list[int]) -> list[float]:
         """0 without a figure; 1 for all when the candidates' figures are one and no bounds are given."""
         del query
-        figures = [gpu_of(view, row) for row in rows]
+        figures = [figure_of(view, row, attribute=self._attribute) for row in rows]
         known = [figure for figure in figures if figure is not None]
         if not known:
             return [0.0] * len(rows)

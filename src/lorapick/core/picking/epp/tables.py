@@ -26,7 +26,7 @@ FILTERS: dict[str, Callable[..., Filter]] = {
     "utilization-filter": filters.Utilization,
     "session-affinity-filter": filters.LastOfSession,
     "topology-affinity-filter": filters.Near,
-    "endpoint-attribute-filter": filters.GpuThreshold,
+    "endpoint-attribute-filter": filters.Threshold,
     "header-based-testing-filter": filters.ByAddress,
 }
 SCORERS: dict[str, Callable[..., Scorer]] = {
@@ -43,7 +43,7 @@ SCORERS: dict[str, Callable[..., Scorer]] = {
     "no-hit-lru-scorer": scorers.NoHitLru,
     "context-length-aware": scorers.ContextLength,
     "topology-affinity-scorer": scorers.Near,
-    "endpoint-attribute-scorer": scorers.GpuRange,
+    "endpoint-attribute-scorer": scorers.Range,
     "header-label-affinity-scorer": scorers.HeaderLabel,
 }
 OWN: dict[str, Callable[[PickingSettings], Scorer]] = {

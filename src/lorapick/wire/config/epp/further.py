@@ -3,11 +3,9 @@
 In: nothing. Out: entries of the catalogue. Not here: those that pick pods (see `scheduling`).
 """
 
-from lorapick.wire.config.engine_words import OF_WORD
-from lorapick.wire.config.epp import limits, reporting
+from lorapick.wire.config.epp import extracting, limits, reporting
 from lorapick.wire.config.epp.entries import always, differs, refused, same
 from lorapick.wire.config.epp.reading import anything, only, parameters
-from lorapick.wire.config.epp.reading import refused as no_such
 from lorapick.wire.config.epp.selecting import (
     PRECISE_KEYS,
     concurrency_detector,
@@ -199,18 +197,12 @@ _DATA = (
             }
         ),
     ),
-    same(
+    differs(
         "core-metrics-extractor",
         Kind.EXTRACTOR,
-        does="lorapick always reads queue, running requests, KV cache and adapters, by the engine of each pod",
-        read=parameters(
-            {
-                "defaultEngine": ("engine", choice(*OF_WORD)),
-                "engineLabelKey": ("", no_such("the list of pods says each pod's engine")),
-                "engineConfigs": ("", no_such("lorapick knows the names of each engine's metrics")),
-                "customMetrics": ("", no_such("lorapick reads the metrics that it knows")),
-            }
-        ),
+        does="lorapick always reads queue, running requests, KV cache and adapters, by names that it knows of each "
+        "engine, and what customMetrics of engineConfigs name beside them",
+        read=extracting.extractor,
     ),
     always("models-data-source", Kind.SOURCE, does="lorapick always asks pods for /v1/models (scrape.models_every)"),
     always(

@@ -8,7 +8,7 @@ import contextlib
 from typing import Any, NamedTuple
 
 from lorapick.model.disaggregation import Decide
-from lorapick.model.profiles import HttpNames, PluginSpec, Profile, Profiles
+from lorapick.model.profiles import CustomMetric, HttpNames, PluginSpec, Profile, Profiles
 from lorapick.wire.config.document import At, Refused
 from lorapick.wire.config.epp.reading import members
 from lorapick.wire.config.epp.registry import Registry
@@ -213,8 +213,30 @@ def profiles_of(handled: Handling, registry: Registry, *, waits: bool, names: Ht
         chosen_by=handled.header,
         named=tuple(_value(draft, places) for draft in handled.named),
         names=names,
+        metrics=metrics_of(registry),
         waits=waits,
     )
+
+
+def metrics_of(registry: Registry) -> tuple[CustomMetric, ...]:
+    """What becomes attributes; who compares an attribute that does not exist is refused.
+
+    Raises:
+        Refused: somebody does.
+    """
+    extractors = registry.of(Kind.EXTRACTOR)
+    metrics: list[CustomMetric] = [each for plugin in extractors for each in plugin.parameters.get("metrics", ())]
+    known = {each.attribute for each in metrics}
+    for plugin in registry.plugins.values():
+        attribute = plugin.parameters.get("attribute")
+        if attribute is not None and attribute not in known:
+            assert plugin.at is not None, "injected plugins compare nothing"
+            key = "attribute" if plugin.is_a(Kind.FILTER) else "attributeKey"
+            plugin.at.nearest("parameters", key).refuse(
+                "must be GPUUtilization, or the attributeKey of one of a core-metrics-extractor's customMetrics",
+                hint="queues and KV cache have scorers of their own",
+            )
+    return tuple(metrics)
 
 
 def fallbacks_of(handled: Handling) -> int | None:

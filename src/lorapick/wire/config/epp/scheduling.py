@@ -123,9 +123,9 @@ _FILTERS = (
     differs(
         "endpoint-attribute-filter",
         Kind.FILTER,
-        does="keeps pods whose GPU utilisation compares true; of other attributes, which come from metrics that a file "
-        "names, lorapick has no reader",
-        read=selecting.gpu_threshold,
+        does="keeps pods whose GPU utilisation, or a metric under customMetrics of core-metrics-extractor, compares "
+        "true; there are no other attributes",
+        read=selecting.attribute_threshold,
     ),
     same(
         "header-based-testing-filter",
@@ -251,9 +251,9 @@ _SCORERS = (
     differs(
         "endpoint-attribute-scorer",
         Kind.SCORER,
-        does="prefers pods with less (or more) GPU utilisation; of other attributes, which come from metrics that a "
-        "file names, lorapick has no reader",
-        read=selecting.gpu_range,
+        does="prefers pods with less (or more) GPU utilisation, or of a metric under customMetrics of "
+        "core-metrics-extractor; there are no other attributes",
+        read=selecting.attribute_range,
     ),
     refused(
         "mm-embeddings-cache-scorer",

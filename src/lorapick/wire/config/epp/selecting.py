@@ -148,15 +148,13 @@ GPU = "GPUUtilization"
 """The attribute that llm-d's `dcgm-extractor` gives pods, with the extractor's name behind a slash."""
 
 
-def _attribute(at: At) -> str:
-    value = text(at)
-    if value.partition("/")[0] != GPU:
-        hint = "lorapick has no reader of metrics that a file names; queues and KV cache have scorers of their own"
-        at.refuse(f"must be {GPU}, with the name of a dcgm-extractor", hint=hint)
-    return value
+def _attribute(at: At) -> str | None:
+    """The attribute's key without the name of who says it; None: GPU utilisation. Whether it exists is seen later."""
+    value = text(at).partition("/")[0]
+    return None if value == GPU else value
 
 
-def gpu_threshold(at: At | None) -> dict[str, Any]:
+def attribute_threshold(at: At | None) -> dict[str, Any]:
     """Of `endpoint-attribute-filter`."""
     found = _read_threshold(at)
     threshold = found["algorithm"]["threshold"]
@@ -165,18 +163,25 @@ def gpu_threshold(at: At | None) -> dict[str, Any]:
         "value": threshold["value"],
         "passes": found["missing"] == "Pass",
         "fall_back": found["fall_back"],
+        **_named(found),
     }
 
 
-def gpu_range(at: At | None) -> dict[str, Any]:
+def attribute_range(at: At | None) -> dict[str, Any]:
     """Of `endpoint-attribute-scorer`."""
-    algorithm = _read_range(at)["algorithm"]
+    found = _read_range(at)
+    algorithm = found["algorithm"]
     bounds = algorithm.get("normalization", {}).get("fixedRange", {})
     return {
         "lower": algorithm["type"] == "linear_lower_is_better",
         "least": bounds.get("min"),
         "most": bounds.get("max"),
+        **_named(found),
     }
+
+
+def _named(found: dict[str, Any]) -> dict[str, str]:
+    return {"attribute": found["attribute"]} if found["attribute"] is not None else {}
 
 
 _figure = number(least=-1e12, most=1e12)
@@ -191,7 +196,7 @@ def _threshold(at: At) -> dict[str, Any]:
 
 _read_threshold: ReadParameters = parameters(
     {
-        "attribute": ("", _attribute),
+        "attribute": ("attribute", _attribute),
         "onMissing": ("missing", choice("Pass", "Fail")),
         "fallbackOnEmpty": ("fall_back", boolean),
         "algorithm": ("algorithm", _threshold),
@@ -217,7 +222,7 @@ def _normalization(at: At) -> dict[str, Any]:
 
 _read_range: ReadParameters = parameters(
     {
-        "attributeKey": ("", _attribute),
+        "attributeKey": ("attribute", _attribute),
         "algorithm": (
             "algorithm",
             lambda at: members(

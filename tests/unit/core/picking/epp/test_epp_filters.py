@@ -190,3 +190,17 @@ def test_gpu_utilization_that_nobody_has():
     nobody = {"compare": "LessThan", "value": 0.0, "passes": False}
     assert kept(book(spec("endpoint-attribute-filter", fall_back=False, **nobody))) == ""
     assert kept(book(spec("endpoint-attribute-filter", fall_back=True, **nobody))) == "abc"
+
+
+def test_an_attribute_is_a_metric_that_a_page_had_and_keeps_its_last_value():
+    threshold = {"compare": "LessThan", "value": 5.0, "passes": False, "fall_back": False, "attribute": "Swapped"}
+    fleet = book(spec("endpoint-attribute-filter", **threshold))
+    fleet.report("a", attributes=(("Swapped", 4.0), ("Other", 9.0)))
+    fleet.report("b", attributes=(("Swapped", 6.0),))
+    fleet.report("c", attributes=(("Other", 1.0),))
+    assert kept(fleet) == "a"
+    fleet.report("a", attributes=(("Other", 2.0),))
+    fleet.report("b", attributes=(("Swapped", 0.0),))
+    assert kept(fleet) == "ab"
+    with_missing = book(spec("endpoint-attribute-filter", **{**threshold, "passes": True}))
+    assert kept(with_missing) == "abc"

@@ -173,3 +173,10 @@ def test_gpu_utilization_between_bounds(arguments, found):
     if arguments["least"] is None:
         fleet.report("b", gpu_utilization=0.2, gpu_source=GpuSource.DCGM)
         assert scores(fleet) == {"a": 1.0, "b": 1.0, "c": 0.0}
+
+
+def test_an_attribute_between_the_candidates_own():
+    fleet = book(spec("endpoint-attribute-scorer", lower=True, least=None, most=None, attribute="Swapped"))
+    for pod, figure in (("a", 2.0), ("b", 6.0)):
+        fleet.report(pod, attributes=(("Swapped", figure),), gpu_utilization=0.5, gpu_source=GpuSource.DCGM)
+    assert scores(fleet) == {"a": 1.0, "b": 0.0, "c": 0.0}

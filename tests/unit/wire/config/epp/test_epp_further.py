@@ -28,6 +28,7 @@ def test_parameters(name, written, found):
     ("name", "written"),
     [
         ("core-metrics-extractor", "{engineConfigs: [{name: x}]}"),
+        ("core-metrics-extractor", "{engineLabelKey: x}"),
         ("session-id-producer", "{cookieName: c, headerName: h}"),
         ("openai-parser", "{a: 1}"),
         ("models-data-source", "[]"),

@@ -10,6 +10,8 @@ import pytest
 from epp_kit import parse
 
 from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, Spread
+from lorapick.model.pods import Engine
+from lorapick.model.profiles import CustomMetric
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.config.epp import with_endpoint_picker
@@ -17,7 +19,6 @@ from lorapick.wire.config.epp import with_endpoint_picker
 FILES = {path.stem: path for path in (Path(__file__).parent / "published").glob("*.yaml")}
 REFUSED = {
     "burst-prefix-cache": ["has no window in which requests are gathered"],
-    "custom-metrics": ["customMetrics: has no counterpart", "must be GPUUtilization"],
     "encode-prefill-decode": ["has no choice of pods that encode", "deciders.encode: has no counterpart"],
     "multimodal-embeddings": ["has no index of which pod", "has no index of which pod"],
     "peer-discovery": ["lorapick's meet in a Redis or Valkey"],
@@ -56,6 +57,13 @@ def test_what_some_of_them_come_to():
     assert settings.admission.ceilings == CeilingSettings(spread=Spread.REFLECTED)
     settings = with_endpoint_picker(Settings(), parse(FILES["priority-holdback"].read_text()))
     assert settings.admission.ceilings == CeilingSettings(spread=Spread.VALUE, least=0.6, most=0.95)
+    profiles = parse(FILES["custom-metrics"].read_text()).profiles
+    labels = {"tier": "gold"}
+    assert profiles.metrics == (
+        CustomMetric(engine=Engine.VLLM, attribute="Swapped", family="vllm:num_requests_swapped", labels=labels),
+    )
+    assert profiles.decode.scorers[0].parameters["attribute"] == "Swapped"
+    assert profiles.decode.filters[0].parameters["attribute"] == "Swapped"
     profiles = parse(FILES["passthrough-session-affinity"].read_text()).profiles
     assert profiles.names.token == "x-session-token"
     profiles = parse(FILES["stages-by-header"].read_text()).profiles
