@@ -22,13 +22,14 @@ def collect(state: FleetState, flight: Flight, *, policy: ProfilePolicy) -> Fact
         prompt_tokens=tokens_of(flight.request) or 0,
         blocks=len(flight.blocks),
         in_flight={row: load.in_flight for row, load in state.loads.items()} if IN_FLIGHT in needs else {},
-        tokens_in_flight=_tokens(state) if TOKENS_IN_FLIGHT in needs else {},
+        tokens_in_flight=tokens_in_flight(state) if TOKENS_IN_FLIGHT in needs else {},
         cold=tuple(state.cold) if COLD in needs else (),
         headers=flight.request.headers,
     )
 
 
-def _tokens(state: FleetState) -> dict[int, float]:
+def tokens_in_flight(state: FleetState) -> dict[int, float]:
+    """Tokens of requests under way, prompts and what is expected of answers, by row of the pod."""
     found: dict[int, float] = {}
     for flight in state.flights.values():
         if flight.row >= 0:

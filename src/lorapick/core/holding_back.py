@@ -8,6 +8,7 @@ from lorapick.core.admission import saturation
 from lorapick.core.admission.ceilings import OPEN, ceilings, period
 from lorapick.core.case import Case
 from lorapick.core.draw import draw_for
+from lorapick.core.facts import tokens_in_flight
 from lorapick.core.state import FleetState
 from lorapick.model.bands import SaturationSettings, Spread
 from lorapick.model.units import Ratio
@@ -38,7 +39,18 @@ def why_shed(case: Case) -> str | None:
 
 def _level(case: Case, thresholds: SaturationSettings) -> Ratio:
     """Of the pods that it may go to."""
-    return saturation.level(case.state.columns, thresholds, now=case.now, subset=case.flight.request.subset)
+    return _saturation(case, thresholds, subset=case.flight.request.subset)
+
+
+def _saturation(case: Case, thresholds: SaturationSettings, *, subset: tuple[str, ...] | None = None) -> Ratio:
+    state, columns = case.state, case.state.columns
+    shares = []
+    if (requests := thresholds.requests) is not None:
+        counts = {row: float(load.in_flight) for row, load in state.loads.items()}
+        shares.append(saturation.share(columns, counts, most=requests, subset=subset))
+    if (tokens := thresholds.tokens) is not None:
+        shares.append(saturation.share(columns, tokens_in_flight(state), most=tokens, subset=subset))
+    return max(shares) if shares else saturation.level(columns, thresholds, now=case.now, subset=subset)
 
 
 def why_held_back(case: Case, *, tries: bool = True) -> str | None:
@@ -51,12 +63,12 @@ def why_held_back(case: Case, *, tries: bool = True) -> str | None:
     if settings is None or not case.policy.waits:
         return None
     priority = case.flight.request.priority
-    level = saturation.level(state.columns, state.settings.admission.saturation or _DETECTOR, now=case.now)
+    level = _saturation(case, state.settings.admission.saturation or _DETECTOR)
     if tries:
         state.queues.ceilings.saw(priority, now=case.now)
     known = state.queues.ceilings.known([priority, *_declared(state)], now=case.now)
     ceiling = ceilings(settings, known, level=level)[known.index(priority)]
-    if level < ceiling or ceiling >= OPEN:
+    if level < ceiling or (ceiling >= OPEN and not settings.full):
         return None
     if settings.spread is Spread.REFLECTED and _passes(state, priority, level=level, tries=tries):
         return None

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lorapick.model.units import Bytes, Ratio
+from lorapick.model.units import Bytes, Ratio, Tokens
 
 
 class Ordering(StrEnum):
@@ -35,12 +35,17 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 class SaturationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """When the pods together count as saturated: the mean over pods of max(queue / `queue`, KV usage / `kv`) is 1.
 
-    llm-d's utilisation detector and its defaults.
+    Or by what this picker has sent, where `requests` or `tokens` say so: as much as all pods together may have.
+    llm-d's utilisation detector and its defaults, and its concurrency detector.
     """
 
     queue: float = 5.0
     """Requests in a pod's queue."""
     kv: Ratio = 0.8
+    requests: int | None = None
+    """In flight at a pod; None: they do not count."""
+    tokens: Tokens | None = None
+    """Of requests in flight at a pod; None: they do not count. With `requests` the larger ratio counts."""
 
 
 class ChanceSettings(SaturationSettings, frozen=True, kw_only=True):
@@ -76,7 +81,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CeilingSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """From which saturation on requests wait although some pod has room; 1: only as long as none has.
+    """From which saturation on requests wait although some pod has room; 1: only as long as none has, but for `full`.
 
     llm-d's usage limit policies.
     """
@@ -85,3 +90,5 @@ class CeilingSettings(msgspec.Struct, frozen=True, kw_only=True):
     least: Ratio = 0.0
     most: Ratio = 1.0
     listed: tuple[Ceiling, ...] = ()
+    full: bool = False
+    """Whether a ceiling of 1 counts too: everybody waits while the pods together are full."""

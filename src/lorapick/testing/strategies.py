@@ -234,6 +234,36 @@ def schedules() -> st.SearchStrategy[tuple[Schedule, ...]]:
     return st.just(()) | every.map(lambda schedule: (schedule,))
 
 
+def admissions() -> st.SearchStrategy[AdmissionSettings]:
+    """Bounds that are met, and now and then what keeps requests back on a busy fleet."""
+    return st.builds(
+        AdmissionSettings,
+        max_queued=st.sampled_from([4, 8, 1, 0]),
+        max_bytes=st.sampled_from([None, None, None, 6100]),
+        bands=rarely(st.just((Band(priority=1, max_queued=1, max_bytes=6000),)), otherwise=()),
+        max_wait=st.sampled_from([5.0, 0.1, 0.0]),
+        saturation=rarely(
+            st.sampled_from([SaturationSettings(queue=3.0), SaturationSettings(requests=2, tokens=500)]),
+            otherwise=None,
+        ),
+        chance=rarely(st.just(ChanceSettings(queue=3.0, power=1.0, factor=1.0)), otherwise=None),
+        ceilings=rarely(
+            st.builds(
+                CeilingSettings,
+                spread=st.sampled_from(Spread),
+                least=st.just(0.1),
+                most=st.sampled_from([1.0, 0.5]),
+                full=st.booleans(),
+            ),
+            otherwise=None,
+        ),
+        slot_budget=st.sampled_from([True, True, True, False]),
+        fairness=st.sampled_from(Fairness),
+        patience=st.sampled_from([2.0, 0.1, 0.0]),
+        probation_slots_share=st.sampled_from([0.1, 0.5]),
+    )
+
+
 def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Settings]:
     """Small bounds, so that they are met."""
     targets = st.lists(st.builds(AliasTarget, adapter=adapter_names, weight=st.integers(1, 3)), min_size=1, max_size=3)
@@ -248,28 +278,7 @@ def settings(policies: tuple[str, ...] = POLICY_NAMES) -> st.SearchStrategy[Sett
             fallbacks=st.integers(0, 3),
             prefix_blocks_per_pod=st.integers(1, 6),
         ),
-        admission=st.builds(
-            AdmissionSettings,
-            max_queued=st.sampled_from([4, 8, 1, 0]),
-            max_bytes=st.sampled_from([None, None, None, 6100]),
-            bands=rarely(st.just((Band(priority=1, max_queued=1, max_bytes=6000),)), otherwise=()),
-            max_wait=st.sampled_from([5.0, 0.1, 0.0]),
-            saturation=rarely(st.just(SaturationSettings(queue=3.0)), otherwise=None),
-            chance=rarely(st.just(ChanceSettings(queue=3.0, power=1.0, factor=1.0)), otherwise=None),
-            ceilings=rarely(
-                st.builds(
-                    CeilingSettings,
-                    spread=st.sampled_from(Spread),
-                    least=st.just(0.1),
-                    most=st.sampled_from([1.0, 0.5]),
-                ),
-                otherwise=None,
-            ),
-            slot_budget=st.sampled_from([True, True, True, False]),
-            fairness=st.sampled_from(Fairness),
-            patience=st.sampled_from([2.0, 0.1, 0.0]),
-            probation_slots_share=st.sampled_from([0.1, 0.5]),
-        ),
+        admission=admissions(),
         alerts=st.builds(
             AlertSettings,
             after=st.sampled_from([0.0, 1.0]),

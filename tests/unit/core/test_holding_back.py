@@ -122,6 +122,43 @@ def test_no_slot_is_cleared_for_who_is_held_back(priority, turns):
     assert book.fleet.state.tally.turns == turns
 
 
+# -- by what is in flight
+
+ALL = CeilingSettings(spread=Spread.SAME, full=True)
+
+
+def test_everybody_waits_while_pods_together_have_as_many_as_they_may():
+    book = fleet(0, 0, saturation=SaturationSettings(requests=2), ceilings=ALL)
+    assert all(went(book.arrive("base", id=f"r{number}")) for number in range(4))
+    assert book.arrive("base", id="q", priority=10) == ["q waits for a place until 30"]
+    assert book.arrive("base", priority=-1, id="low") == ["low refused: 429 shed"]
+    assert went(book.end("r2", status=200))
+    assert not went(fleet(0, saturation=SaturationSettings(requests=1), ceilings=ALL).arrive("base", subset=()))
+
+
+def test_a_ceiling_below_counts_as_well():
+    book = fleet(0, saturation=SaturationSettings(requests=10), ceilings=STEPS)
+    assert [went(book.arrive("base")) for _ in range(5)] == [True] * 4 + [False]
+    assert [went(book.arrive("base", priority=10)) for _ in range(7)] == [True] * 7, "1 does not count here"
+
+
+@pytest.mark.parametrize(
+    ("limits", "fit"),
+    [({"tokens": 1000}, 4), ({"tokens": 1000, "requests": 2}, 2), ({"tokens": 250, "requests": 9}, 1)],
+)
+def test_tokens_count_with_what_is_expected_of_answers_and_the_larger_ratio(limits, fit):
+    book = fleet(0, saturation=SaturationSettings(**limits), ceilings=ALL)
+    told = [went(book.arrive("base", prompt_tokens=100)) for _ in range(6)]
+    assert told == [True] * fit + [False] * (6 - fit), "a prompt of 100 tokens counts for 250"
+
+
+def test_without_a_ceiling_only_priorities_below_0_are_shed():
+    book = fleet(0, saturation=SaturationSettings(requests=1))
+    assert went(book.arrive("base", id="r"))
+    assert went(book.arrive("base"))
+    assert not went(book.arrive("base", priority=-1))
+
+
 # -- by chance
 
 

@@ -191,7 +191,10 @@ def _check_admission(at: At, admission: AdmissionSettings) -> None:
 
 
 _THRESHOLDS: dict[str, Reader[Any]] = {"queue": number(least=0.01, most=1e6), "kv": positive_share}
-_saturation: Reader[SaturationSettings] = record(SaturationSettings, _THRESHOLDS)
+_saturation: Reader[SaturationSettings] = record(
+    SaturationSettings,
+    _THRESHOLDS | {"requests": integer(least=1), "tokens": integer(least=1)},
+)
 _chance: Reader[ChanceSettings] = record(
     ChanceSettings,
     _THRESHOLDS | {"power": number(least=0.01, most=1000.0), "factor": number(least=1e-6, most=1e9)},
@@ -218,6 +221,7 @@ ceilings: Reader[CeilingSettings] = record(
         "spread": lambda at: Spread(choice(*(each.value for each in Spread))(at)),
         "least": share,
         "most": share,
+        "full": boolean,
         "listed": list_of(
             record(Ceiling, {"priority": _priority, "most": share}, required=("priority", "most")), unique="priority"
         ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lorapick.core.picking.policies import POLICIES
 from lorapick.model.adapters import Adapter, AffinityGroup, Alias, AliasTarget, PinSpec, Schedule, Trigger
 from lorapick.model.arms import Mode
-from lorapick.model.bands import Band, Ceiling, CeilingSettings, ChanceSettings, Ordering, Spread
+from lorapick.model.bands import Band, Ceiling, CeilingSettings, ChanceSettings, Ordering, SaturationSettings, Spread
 from lorapick.model.pods import Pod, PodLimits
 from lorapick.model.settings import Settings, Weights
 from lorapick.wire.config import ConfigError, Problem, parse_settings, settings_hash, verbatim
@@ -315,6 +315,10 @@ def test_what_keeps_requests_back_while_the_fleet_is_busy() -> None:
     assert admission.bands == (Band(priority=1, max_bytes=100_000_000),)
     assert admission.chance == ChanceSettings(queue=9.0, power=2.0)
     assert admission.ceilings == CeilingSettings(spread=Spread.VALUE, least=0.5, most=0.9)
+    in_flight = "{saturation: {requests: 100, tokens: 5000}, ceilings: {spread: same, full: true}}"
+    busy = parse(f"discovery: {{pods: []}}\nadmission: {in_flight}").admission
+    assert busy.saturation == SaturationSettings(requests=100, tokens=5000)
+    assert busy.ceilings == CeilingSettings(spread=Spread.SAME, full=True)
     listed = "{spread: listed, listed: [{priority: 0, most: 0.5}, {priority: 9, most: 1}]}"
     found = parse(f"discovery: {{pods: []}}\nadmission: {{ceilings: {listed}}}").admission.ceilings
     assert found is not None

@@ -6,7 +6,9 @@ section, and so does lorapick, whose admission holds anyway. Not here: lorapick'
 
 from typing import Any
 
-from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, SaturationSettings
+from msgspec.structs import replace
+
+from lorapick.model.bands import Band, CeilingSettings, ChanceSettings, Ordering, SaturationSettings, Spread
 from lorapick.model.settings import Fairness
 from lorapick.model.units import Seconds
 from lorapick.wire.config.document import At
@@ -40,7 +42,7 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
     found: dict[str, Any] = members(at, _readers(registry, open_gate=open_gate)) if at is not None else {}
     chosen: Plugin | None = found.get("saturationDetector")
     if chosen is None and detector is not None:
-        chosen = read_detector(detector, registry, open_gate=open_gate)
+        chosen = read_detector(detector, registry)
     chosen = chosen or registry.inject("utilization-detector")
     for each in ("fcfs-ordering-policy", "global-strict-fairness-policy"):
         registry.inject(each)
@@ -61,7 +63,7 @@ def read_flow(at: At | None, registry: Registry, *, open_gate: bool, detector: A
         max_queue=_threshold(chosen),
         saturation=saturation,
         chance=chance,
-        ceilings=_ceilings(limit),
+        ceilings=_ceilings(limit, full="mode" in chosen.parameters),
     )
 
 
@@ -74,9 +76,10 @@ def _chance(registry: Registry) -> ChanceSettings | None:
     return ChanceSettings(**admitters[0].parameters) if admitters else None
 
 
-def _ceilings(limit: Plugin) -> CeilingSettings | None:
+def _ceilings(limit: Plugin, *, full: bool) -> CeilingSettings | None:
+    """With `full` also where every ceiling is 1: of what is in flight no pod says by itself that it is too much."""
     found: CeilingSettings | None = limit.parameters["ceilings"]
-    return found
+    return replace(found or CeilingSettings(spread=Spread.SAME), full=True) if full else found
 
 
 def _readers(registry: Registry, *, open_gate: bool) -> dict[str, Reader[Any]]:
@@ -93,7 +96,7 @@ def _readers(registry: Registry, *, open_gate: bool) -> dict[str, Reader[Any]]:
         "defaultNegativePriorityBand": without("remove it: priorities below 0 never wait"),
         "priorityBands": list_of(band, unique="priority"),
         "usageLimitPolicyPluginRef": lambda at: registry.refer(at, Kind.LIMIT),
-        "saturationDetector": lambda at: read_detector(at, registry, open_gate=open_gate),
+        "saturationDetector": lambda at: read_detector(at, registry),
         "enableEviction": _no_eviction if open_gate else boolean,
     }
 
@@ -141,25 +144,24 @@ def _of_all(found: dict[str, Any], key: str) -> str | None:
     return types[0] if types else None
 
 
-def read_detector(at: At, registry: Registry, *, open_gate: bool) -> Plugin:
+def read_detector(at: At, registry: Registry) -> Plugin:
     """`saturationDetector: {pluginRef}`; the utilisation detector where it names none."""
     hint = 'define a plugin of type utilization-detector with it, and name that under "pluginRef"'
     old = dict.fromkeys(("queueDepthThreshold", "kvCacheUtilThreshold", "metricsStalenessThreshold"), hint)
     found = members(at, {"pluginRef": lambda ref: registry.refer(ref, Kind.DETECTOR)}, hints=old)
     chosen: Plugin = found.get("pluginRef") or registry.inject("utilization-detector")
-    if open_gate and chosen.type.type == "concurrency-detector":
-        at.nearest("pluginRef").refuse(
-            "saturation is told by the queues of pods here, not by requests in flight",
-            hint="use utilization-detector; in a profile concurrency-detector works",
-        )
     return chosen
 
 
-def _saturation(detector: Plugin) -> SaturationSettings | None:
-    """When priorities below 0 are shed, with the gate or without; None: by requests in flight, which is not done."""
-    if detector.type.type != "utilization-detector":
-        return None
-    return SaturationSettings(queue=float(detector.parameters["queue"]), kv=float(detector.parameters["kv"]))
+def _saturation(detector: Plugin) -> SaturationSettings:
+    """When priorities below 0 are shed, with the gate or without."""
+    found = detector.parameters
+    if "mode" not in found:
+        return SaturationSettings(queue=float(found["queue"]), kv=float(found["kv"]))
+    return SaturationSettings(
+        requests=found["requests"] if found["mode"] != "tokens" else None,
+        tokens=found["tokens"] if found["mode"] != "requests" else None,
+    )
 
 
 def _threshold(detector: Plugin) -> int | None:

@@ -34,7 +34,8 @@ _ADMISSION = (
         "concurrency-detector",
         Kind.DETECTOR,
         Kind.FILTER,
-        does="in a profile keeps pods with fewer of this picker's requests than may be; not for saturation detection",
+        does="in a profile keeps pods with fewer of this picker's requests than may be; as saturation detector it "
+        "makes everybody wait while all pods together have as many as they may, beside the queue of each",
         read=concurrency_detector,
     ),
     differs(

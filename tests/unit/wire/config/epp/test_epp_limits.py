@@ -3,7 +3,7 @@
 import pytest
 from epp_kit import HEAD, parse
 
-from lorapick.model.bands import Band, Ceiling, CeilingSettings, ChanceSettings, Spread
+from lorapick.model.bands import Band, Ceiling, CeilingSettings, ChanceSettings, SaturationSettings, Spread
 from lorapick.model.settings import Settings
 from lorapick.wire.config import ConfigError
 from lorapick.wire.config.epp import with_endpoint_picker
@@ -124,3 +124,28 @@ def test_the_default_policy_is_there_only_where_no_other_is_named():
     for text, there in ((plugin, True), (plugin + named, False)):
         types = [part.what for part in parse(f"{HEAD}featureGates: [flowControl]\n{text}").parts]
         assert ("static-usage-limit-policy" in types) is there
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("requests", SaturationSettings(requests=7)),
+        ("tokens", SaturationSettings(tokens=9000)),
+        ("hybrid", SaturationSettings(requests=7, tokens=9000)),
+    ],
+)
+def test_what_is_in_flight_saturates_where_its_detector_is_named(mode, expected):
+    parameters = f"{{concurrencyMode: {mode}, maxConcurrency: 7, maxTokenConcurrency: 9000}}"
+    plugin = f"{{type: concurrency-detector, parameters: {parameters}}}"
+    flow = "{saturationDetector: {pluginRef: concurrency-detector}}"
+    found = admission(plugin, flow=flow)
+    assert (found.saturation, found.ceilings) == (expected, CeilingSettings(spread=Spread.SAME, full=True))
+    without = admission(plugin, flow=flow, gate="[]")
+    assert (without.saturation, without.ceilings) == (expected, None)
+    held = "{type: priority-holdback-policy, parameters: {minCeiling: 0.5}}"
+    both = (
+        "{saturationDetector: {pluginRef: concurrency-detector}, usageLimitPolicyPluginRef: priority-holdback-policy}"
+    )
+    limits = admission(plugin, held, flow=both).ceilings
+    assert limits == CeilingSettings(spread=Spread.RANK, least=0.5, most=1.0, full=True)
+    assert admission(plugin).saturation == SaturationSettings(), "it is not named"
